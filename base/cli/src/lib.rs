@@ -1,6 +1,7 @@
 //! Shared parts of verbs: the terminal and its tables, arguments with units, exit codes, signals, and the small print
 //! of pages.
 
+pub mod choice;
 pub mod exit;
 pub mod interrupt;
 pub mod live_screen;

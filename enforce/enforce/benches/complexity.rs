@@ -9,7 +9,6 @@
 #[path = "../tests/proxy/mod.rs"]
 mod proxy;
 
-use enforce::deployment::FrontProtocol;
 use enforce::storage::{
     ProxyEngine, ProxyOptions, ProxyStream, StreamInterest, StreamToken, System, SystemEvent,
 };
@@ -20,6 +19,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Instant;
+use wire::Protocol;
 
 const WAITING: usize = 256;
 const CONNECTIONS: [usize; 3] = [10, 100, 1000];
@@ -127,7 +127,7 @@ impl Crowd {
         let hosts = deployment("memcached", server, "outstanding = 4", clients);
         let mut options = ProxyOptions::new("ssd", hosts, Some(levels(0, 1)), profile());
         options.connections_max = 4 * connections as u64 + 100;
-        let engine = ProxyEngine::new(MemorySystem::default(), vec![FrontProtocol::Memcached], &options);
+        let engine = ProxyEngine::new(MemorySystem::default(), vec![Protocol::Memcached], &options);
         let mut crowd = Self { engine: engine.expect("rules"), pipes: Vec::new() };
         for number in 0..connections {
             let address = format!("10.1.{}.{}:1000", number / 250, number % 250);

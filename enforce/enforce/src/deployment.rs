@@ -10,7 +10,8 @@ use crate::address::{AddressPrefix, TransportProtocol};
 use model::{NAME_EXPECTED, OperationError, PRIORITY_LEVELS, is_usable_name};
 use serde::Deserialize;
 use std::collections::BTreeMap;
-pub use storage::{Front, FrontProtocol, OverLimitRule, ServerStorage, SourceAddress};
+pub(crate) use storage::front_protocols;
+pub use storage::{Front, OverLimitRule, ServerStorage, SourceAddress};
 use units::ByteRate;
 
 /// Differentiated services code points of the levels, highest priority first: the class selectors 7 to 1.

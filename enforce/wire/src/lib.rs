@@ -24,6 +24,8 @@
 //! # Ok::<(), wire::ProtocolError>(())
 //! ```
 //!
+//! [`PROTOCOLS`] describes each protocol: a new one is a parser and a row there.
+//!
 //! A load generator passes what it sends to a parser of its own, and reads replies as a proxy does; each protocol has
 //! encoders (`rpc::client`, `nbd::client`, `memcached::client`) and decoders for the contents of replies.
 //!
@@ -44,6 +46,7 @@ pub mod memcached;
 mod memory;
 mod message;
 pub mod nbd;
+mod protocol;
 pub mod resp;
 pub mod rpc;
 
@@ -53,12 +56,13 @@ pub use message::{
     Extent, GrantedMount, InjectedBarrier, ParseStep, Position, ReplyExpectation, ReplyHead, RequestClass,
     RequestHead,
 };
+pub use protocol::{ConnectionAge, ExportSource, PROTOCOLS, Protocol, ProtocolRow};
 
 /// Follows one connection in both directions.
 ///
 /// After [`ParseStep::NeedMore`], call again with the same bytes and more behind them. After a message or its
 /// continuation, call with what follows its [`Extent`]. After an error the connection is to be closed.
-pub trait ProtocolParser: Send {
+pub trait ProtocolParser: Send + std::fmt::Debug {
     /// Reads the next message, or piece of one, in the stream from client to server.
     ///
     /// # Errors

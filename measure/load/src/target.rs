@@ -5,12 +5,10 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use units::{Bytes, ParseError};
+use wire::Protocol;
 
 const EXPECTED: &str = "a target such as nfs://10.0.0.1/export/file, nbd://10.0.0.1:10809/disk, \
     memcached://10.0.0.1:11211, memcached+udp://10.0.0.1:11211, http://10.0.0.1:80/path or echo://10.0.0.1:7";
-const NBD_PORT: u16 = 10809;
-const MEMCACHED_PORT: u16 = 11211;
-const HTTP_PORT: u16 = 80;
 /// The port of the echo protocol.
 const ECHO_PORT: u16 = 7;
 const DEFAULT_FILE_SIZE: Bytes = Bytes(64 << 20);
@@ -89,7 +87,10 @@ fn parse(text: &str) -> Option<LoadTarget> {
     if scheme == "http" {
         let (host, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));
         let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic());
-        return is_plain.then_some(LoadTarget::Http { server: address(host, HTTP_PORT)?, path: path.into() });
+        return is_plain.then_some(LoadTarget::Http {
+            server: address(host, Protocol::Http1.port())?,
+            path: path.into(),
+        });
     }
     let (rest, query) = rest.split_once('?').map_or((rest, None), |(rest, query)| (rest, Some(query)));
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -108,7 +109,7 @@ fn parse(text: &str) -> Option<LoadTarget> {
             })
         }
         "nbd" if query.is_none() => {
-            Some(LoadTarget::Nbd { server: address(host, NBD_PORT)?, export: path.into() })
+            Some(LoadTarget::Nbd { server: address(host, Protocol::Nbd.port())?, export: path.into() })
         }
         "memcached" if path.is_empty() => memcached(host, query, MemcachedTransport::Tcp),
         "memcached+udp" if path.is_empty() => memcached(host, query, MemcachedTransport::Udp),
@@ -129,7 +130,12 @@ fn memcached(host: &str, query: Option<&str>, transport: MemcachedTransport) -> 
             _ => return None,
         }
     }
-    Some(LoadTarget::Memcached { server: address(host, MEMCACHED_PORT)?, transport, keys, key_size })
+    Some(LoadTarget::Memcached {
+        server: address(host, Protocol::Memcached.port())?,
+        transport,
+        keys,
+        key_size,
+    })
 }
 
 /// The address that `host` is, or the first one that it resolves to; `port` is the default.

@@ -7,7 +7,7 @@
 //! - [`CauseObserver`] divides the time of each request among causes, and says what percentiles would be without one.
 //! - [`RequestJoiner`] is pure; the kernel comes in through [`AttachedProbes`] alone.
 //!
-//! - [`ApplicationProtocol`] says whose messages are told apart by their bytes; otherwise packets, reads and writes decide
+//! - [`Protocol`] says whose messages are told apart by their bytes; otherwise packets, reads and writes decide
 //!   what a request is.
 //!
 //! Not seen: TLS and HTTP/2 (several requests in a record or on a connection are not told apart), unix sockets, reads by
@@ -23,7 +23,6 @@ mod observations;
 mod observing;
 mod order;
 mod probe;
-mod protocol;
 mod recent;
 mod request;
 mod run;
@@ -62,10 +61,10 @@ pub use observing::{
 };
 pub use order::EventOrder;
 pub use probe::{AttachedProbes, ProbeCost, ProbeSettings, missing_rights, refused, types_of_kernel};
-pub use protocol::ApplicationProtocol;
 pub use recent::RecentStatistics;
 pub use request::{HeldUpTime, ObservedRequest, POINTS, RequestPoint, RequestQuality, STAGE_NAMES, STAGES};
 pub use run::{observe, watch};
 pub use sampling::{CostLimit, SampledTime};
 pub use selftest::{SelfTestReport, self_test};
 pub use statistics::{LatencyProfile, RequestStatistics, StageProfile};
+pub use wire::{PROTOCOLS, Protocol};

@@ -1,7 +1,7 @@
 //! What the joiner says of its memory, and its bound, against a count of what is allocated. A binary of its own, because it
 //! counts for the whole process.
 
-use observe::{ApplicationProtocol, EventKind, KernelEvent, RequestJoiner, TableSizes, ThreadSchedule};
+use observe::{EventKind, KernelEvent, Protocol, RequestJoiner, TableSizes, ThreadSchedule};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,8 +52,8 @@ enum Burden {
 }
 
 impl Burden {
-    fn protocol(self) -> Option<ApplicationProtocol> {
-        matches!(self, Self::SeenBehindAHole | Self::SeenBeforeAnAnswer).then_some(ApplicationProtocol::Resp)
+    fn protocol(self) -> Option<Protocol> {
+        matches!(self, Self::SeenBehindAHole | Self::SeenBeforeAnAnswer).then_some(Protocol::Resp)
     }
 
     fn rounds(self) -> u32 {

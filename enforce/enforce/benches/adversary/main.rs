@@ -28,11 +28,11 @@ mod speech;
 #[path = "../../tests/adversary/trial.rs"]
 mod trial;
 
-use enforce::deployment::FrontProtocol;
 use ground::GroundSetting;
 use priority::{LatencySample, PriorityLane};
 use std::time::Duration;
 use trial::{HostileTrial, PairedRound};
+use wire::Protocol;
 
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
@@ -83,7 +83,7 @@ fn variants<'a>(trial: HostileTrial<'a>) -> Vec<HostileTrial<'a>> {
         HostileTrial { lane: paced, ..trial },
         HostileTrial { setting: GroundSetting::LARGE.with(fields), ..trial },
     ];
-    if trial.script.name.starts_with("flood") && trial.lane.protocol != FrontProtocol::Memcached {
+    if trial.script.name.starts_with("flood") && trial.lane.protocol != Protocol::Memcached {
         all.push(HostileTrial { lane: PriorityLane { syncs: true, ..trial.lane }, ..trial });
     }
     all

@@ -1,10 +1,12 @@
 //! The storage device of a server, and the addresses of the proxy before it.
 
 use crate::address::AddressPrefix;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use units::Bytes;
+use wire::{PROTOCOLS, Protocol};
 
 /// The storage device of a server, and the proxy before it.
 ///
@@ -91,7 +93,8 @@ pub enum OverLimitRule {
 #[serde(deny_unknown_fields)]
 pub struct Front {
     /// The protocol of the clients that connect there.
-    pub protocol: FrontProtocol,
+    #[serde(deserialize_with = "front_protocol")]
+    pub protocol: Protocol,
     /// Address to listen at, with a port, or with the default ports of the protocol.
     pub listen: String,
     /// Address of the server; its port defaults to the listened one.
@@ -118,30 +121,6 @@ pub enum SourceAddress {
     Reserved,
     /// The address and port of the client. The host's routes must lead the server's answers to the proxy.
     Client,
-}
-
-/// The storage protocols that a proxy understands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FrontProtocol {
-    /// NFS with MOUNT and the portmapper, over TCP.
-    Nfs,
-    /// The protocol of network block devices.
-    Nbd,
-    /// The protocol of memcached.
-    Memcached,
-}
-
-impl FrontProtocol {
-    /// Returns the default ports of servers of the protocol.
-    fn default_ports(self) -> &'static [u16] {
-        match self {
-            // NFS itself, and MOUNT at the port that Linux servers usually use.
-            Self::Nfs => &[2049, 20048],
-            Self::Nbd => &[10809],
-            Self::Memcached => &[11211],
-        }
-    }
 }
 
 impl Front {
@@ -174,7 +153,7 @@ impl Front {
     pub fn pairs(&self) -> Result<Vec<(SocketAddr, SocketAddr)>, String> {
         let (listen, listen_port) = parse_address("listen", &self.listen)?;
         let (forward, forward_port) = parse_address("forward", &self.forward)?;
-        let ports = listen_port.as_ref().map_or(self.protocol.default_ports(), std::slice::from_ref);
+        let ports = listen_port.as_ref().map_or(self.protocol.row().ports, std::slice::from_ref);
         if ports.len() > 1 && forward_port.is_some() {
             return Err("forward: a port there needs a port in listen".to_owned());
         }
@@ -187,6 +166,20 @@ impl Front {
     }
 }
 
+/// Names the protocols that a front can have, such as `memcached, nbd or nfs`.
+pub(crate) fn front_protocols() -> String {
+    let names: Vec<&str> = PROTOCOLS.iter().filter(|row| row.has_front).map(|row| row.name).collect();
+    let (last, others) = names.split_last().expect("some protocol has fronts");
+    format!("{} or {last}", others.join(", "))
+}
+
+fn front_protocol<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Protocol, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    Protocol::named(&name).filter(|protocol| protocol.row().has_front).ok_or_else(|| {
+        D::Error::custom(format_args!("unknown protocol `{name}`, expected {}", front_protocols()))
+    })
+}
+
 fn parse_address(field: &str, text: &str) -> Result<(IpAddr, Option<u16>), String> {
     if let Ok(address) = text.parse::<SocketAddr>() {
         return Ok((address.ip(), Some(address.port())));
@@ -197,7 +190,7 @@ fn parse_address(field: &str, text: &str) -> Result<(IpAddr, Option<u16>), Strin
     })
 }
 
-fn bytes<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Bytes>, D::Error> {
+fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Bytes>, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map(Some).map_err(serde::de::Error::custom)
 }
@@ -206,7 +199,7 @@ fn bytes<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Byt
 mod tests {
     use super::*;
 
-    fn front(protocol: FrontProtocol, listen: &str, forward: &str) -> Front {
+    fn front(protocol: Protocol, listen: &str, forward: &str) -> Front {
         Front {
             protocol,
             listen: listen.into(),
@@ -219,7 +212,7 @@ mod tests {
 
     #[test]
     fn contradictions_of_a_front_are_named() {
-        let plain = || front(FrontProtocol::Nbd, "10.0.0.9", "127.0.0.1");
+        let plain = || front(Protocol::Nbd, "10.0.0.9", "127.0.0.1");
         assert_eq!(plain().check(), Ok(()));
         // An empty list must not admit every client.
         let nobody = Front { allow: Some(Vec::new()), ..plain() };
@@ -232,7 +225,7 @@ mod tests {
 
     #[test]
     fn only_who_may_connect_changes_while_a_front_is_served() {
-        let running = front(FrontProtocol::Nbd, "10.0.0.9", "127.0.0.1");
+        let running = front(Protocol::Nbd, "10.0.0.9", "127.0.0.1");
         let fewer = Front { allow: Some(vec!["10.0.0.0/24".parse().unwrap()]), ..running.clone() };
         assert!(fewer.is_served_by(&running) && running.is_served_by(&fewer));
         for other in [
@@ -252,11 +245,11 @@ mod tests {
                 pairs.iter().map(|(from, to)| format!("{from} {to}")).collect::<Vec<_>>().join(", ")
             })
         };
-        let nfs = pairs(FrontProtocol::Nfs, "10.0.0.9", "127.0.0.1");
+        let nfs = pairs(Protocol::Nfs, "10.0.0.9", "127.0.0.1");
         assert_eq!(nfs, Ok("10.0.0.9:2049 127.0.0.1:2049, 10.0.0.9:20048 127.0.0.1:20048".into()));
-        let nbd = pairs(FrontProtocol::Nbd, "[fd00::9]:1", "::1");
+        let nbd = pairs(Protocol::Nbd, "[fd00::9]:1", "::1");
         assert_eq!(nbd, Ok("[fd00::9]:1 [::1]:1".into()));
-        assert_eq!(pairs(FrontProtocol::Nbd, "fd00::9", "[::1]:2"), Ok("[fd00::9]:10809 [::1]:2".into()));
-        assert!(pairs(FrontProtocol::Nfs, "10.0.0.9", "127.0.0.1:2049").is_err());
+        assert_eq!(pairs(Protocol::Nbd, "fd00::9", "[::1]:2"), Ok("[fd00::9]:10809 [::1]:2".into()));
+        assert!(pairs(Protocol::Nfs, "10.0.0.9", "127.0.0.1:2049").is_err());
     }
 }

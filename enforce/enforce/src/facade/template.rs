@@ -1,5 +1,6 @@
 //! A hosts file for a policy, with placeholders for values that the user must fill in.
 
+use crate::deployment::front_protocols;
 use model::{Policy, PolicyWorkload};
 use operation::marks::MARK;
 use operation::text::toml_string;
@@ -50,6 +51,7 @@ fn server_tables(name: &str, profile: &str, link: &str) -> String {
     let host = toml_string(&host_name(name));
     let name = toml_string(name);
     let profile = comment(profile);
+    let protocols = front_protocols();
     format!(
         "
 [[host]]
@@ -64,7 +66,7 @@ address = [\"{MARK}\"] # where clients reach it, such as 10.0.0.9
 [server.storage] # the proxy in front of the server; without a proxy delete this table: then limits at storage are not enforced
 profile = \"{MARK}\" # the file of the device profile '{profile}', relative to this one
 front = [
-  {{ protocol = \"{MARK}\", listen = \"{MARK}\", forward = \"{MARK}\" }}, # nfs, nbd or memcached; such as 10.0.0.9; such as 127.0.0.1
+  {{ protocol = \"{MARK}\", listen = \"{MARK}\", forward = \"{MARK}\" }}, # {protocols}; such as 10.0.0.9; such as 127.0.0.1
 ]
 "
     )

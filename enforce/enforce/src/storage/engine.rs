@@ -23,10 +23,11 @@ use super::session::{CloseReason, ProxySession};
 use super::shared::SharedState;
 use super::statistics::ProxyStatistics;
 use super::system::{StreamInterest, StreamToken, System, SystemEvent};
-use crate::deployment::{Deployment, FrontProtocol};
+use crate::deployment::Deployment;
 use model::{Observations, OperationError};
 use slab::Slab;
 use std::io;
+use wire::Protocol;
 
 /// Interval between checks for timeouts of sessions; a fraction of the shortest timeout.
 const TICK_NS: u64 = 10_000_000;
@@ -38,7 +39,7 @@ const READ_SIZE: usize = 64 << 10;
 pub struct ProxyEngine<S: System> {
     system: S,
     /// Protocols of the fronts, by index.
-    fronts: Vec<FrontProtocol>,
+    fronts: Vec<Protocol>,
     shared: SharedState,
     deployment: Deployment,
     /// Name of the server behind the proxy.
@@ -100,11 +101,7 @@ impl<S: System> ProxyEngine<S> {
     ///
     /// # Errors
     /// If policy or deployment are invalid.
-    pub fn new(
-        system: S,
-        fronts: Vec<FrontProtocol>,
-        options: &ProxyOptions,
-    ) -> Result<Self, OperationError> {
+    pub fn new(system: S, fronts: Vec<Protocol>, options: &ProxyOptions) -> Result<Self, OperationError> {
         let ProxyOptions { server, deployment, policy, profile, baseline, .. } = options;
         let mut names = WorkloadNames::default();
         let rules = ProxyRules::new(policy.as_ref(), deployment, server, profile, &mut names)?;

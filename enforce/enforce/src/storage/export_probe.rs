@@ -7,13 +7,12 @@
 use super::connector::connect_for_itself;
 use super::control::ProxyHandle;
 use super::listener::FrontListener;
-use crate::deployment::FrontProtocol;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
-use wire::GrantedMount;
 use wire::rpc::client::{CallEncoder, Credentials};
 use wire::rpc::decode;
+use wire::{ExportSource, GrantedMount};
 
 /// Timeout of each answer of the server.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -33,7 +32,7 @@ pub(super) struct ProbedServer {
 pub(super) fn nfs_servers(listeners: &[FrontListener]) -> Vec<ProbedServer> {
     let mut servers = Vec::new();
     for FrontListener { protocol, connector, .. } in listeners {
-        if *protocol == FrontProtocol::Nfs {
+        if protocol.row().export == ExportSource::FileHandle {
             servers.push(ProbedServer { address: connector.forward, announces: connector.announces });
         }
     }

@@ -2,16 +2,17 @@
 
 use super::connector::ServerConnector;
 use super::rules::server_storage;
-use crate::deployment::{Deployment, FrontProtocol};
+use crate::deployment::Deployment;
 use model::OperationError;
 use rustix::fd::{AsFd, OwnedFd};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use wire::Protocol;
 
 /// A listener at a front, and the parameters of connections to the server behind it.
 #[derive(Debug)]
 pub(super) struct FrontListener {
-    pub(super) protocol: FrontProtocol,
+    pub(super) protocol: Protocol,
     pub(super) listener: TcpListener,
     pub(super) connector: ServerConnector,
 }

@@ -38,7 +38,6 @@ use super::buffer::ReadBuffer;
 use super::flows::UNKNOWN_FLOW;
 use super::shared::SharedState;
 use super::system::StreamInterest;
-use crate::deployment::FrontProtocol;
 
 pub(super) use close_reason::{CloseReason, ProxySide};
 use incoming::IncomingRequest;
@@ -46,7 +45,7 @@ use phase::ClientPhase;
 use server_connection::ServerSide;
 pub(super) use shutdown::SessionOrder;
 use std::net::SocketAddr;
-use wire::{ParserLimits, ProtocolParser};
+use wire::{ConnectionAge, ExportSource, Protocol, ProtocolParser};
 
 /// A client's connection and the connection to the server behind it. Times are in nanoseconds since the proxy
 /// started.
@@ -55,13 +54,13 @@ pub(super) struct ProxySession {
     /// Slot in the engine's table.
     pub(super) slot: usize,
     pub(super) peer: SocketAddr,
-    pub(super) protocol: FrontProtocol,
-    codec: Box<dyn SessionCodec>,
+    pub(super) protocol: Protocol,
+    codec: Box<dyn ProtocolParser>,
     /// Flow of the session's data requests, from its latest request that identified a workload.
     pub(super) flow: u32,
     /// NFS export of the session's latest request that names a file.
     export: Option<u32>,
-    /// The engine has been told of the session's NBD export.
+    /// The engine has been told of the export that the server granted.
     is_export_reported: bool,
     pub(super) client: ClientSide,
     pub(super) server: ServerSide,
@@ -100,26 +99,14 @@ pub(super) struct ClientSide {
     pub(super) since: u64,
 }
 
-/// A protocol's codec that can be printed in a bug report.
-trait SessionCodec: ProtocolParser + std::fmt::Debug {}
-impl<T: ProtocolParser + std::fmt::Debug> SessionCodec for T {}
-
-fn codec(protocol: FrontProtocol) -> Box<dyn SessionCodec> {
-    match protocol {
-        FrontProtocol::Nfs => Box::new(wire::rpc::RpcParser::new(ParserLimits::RPC)),
-        FrontProtocol::Nbd => Box::new(wire::nbd::NbdParser::new(ParserLimits::NBD)),
-        FrontProtocol::Memcached => Box::new(wire::memcached::MemcachedParser::new(ParserLimits::MEMCACHED)),
-    }
-}
-
 impl ProxySession {
     /// Creates the session of a connected client, whose connection to the server has begun.
-    pub(super) fn new(slot: usize, protocol: FrontProtocol, peer: SocketAddr, now: u64) -> Self {
+    pub(super) fn new(slot: usize, protocol: Protocol, peer: SocketAddr, now: u64) -> Self {
         Self {
             slot,
             peer,
             protocol,
-            codec: codec(protocol),
+            codec: protocol.parser(ConnectionAge::New),
             flow: UNKNOWN_FLOW,
             export: None,
             is_export_reported: false,
@@ -143,9 +130,9 @@ impl ProxySession {
         }
     }
 
-    /// Returns true if the server has granted an NBD export since the last call.
+    /// Returns true if the server has granted the connection's export since the last call.
     pub(super) fn has_new_export(&mut self) -> bool {
-        let is_new = self.protocol == FrontProtocol::Nbd
+        let is_new = self.protocol.row().export == ExportSource::Handshake
             && !self.is_export_reported
             && self.codec.export_name().is_some();
         self.is_export_reported |= is_new;

@@ -1,6 +1,7 @@
 //! Access that a deployment grants, probably unintentionally.
 
-use crate::deployment::{Deployment, DeploymentClient, FrontProtocol};
+use crate::deployment::{Deployment, DeploymentClient};
+use wire::ExportSource;
 
 /// Returns warnings about entries that make any NBD client a client of the workload: those with an export
 /// and without an address. The client chooses the name of its export, and many servers grant any name.
@@ -8,7 +9,7 @@ pub(super) fn open_exports(deployment: &Deployment, server: &str) -> Vec<String>
     let server = deployment.servers.iter().find(|known| known.name == server);
     let storage = server.and_then(|server| server.storage.as_ref());
     let mut fronts = storage.iter().flat_map(|storage| &storage.front);
-    if !fronts.any(|front| front.protocol == FrontProtocol::Nbd) {
+    if !fronts.any(|front| front.protocol.row().export == ExportSource::Handshake) {
         return Vec::new();
     }
     let mut warnings = Vec::new();

@@ -9,7 +9,6 @@ use crate::scripts::named;
 use crate::scripts::silence::{quiet_gets_text, silent_text};
 use crate::server::RunningServer;
 use crate::trial::HostileTrial;
-use enforce::deployment::FrontProtocol;
 use enforce::storage::ProxyOptions;
 use model::ServerEnforcement;
 use std::io::Write;
@@ -17,6 +16,7 @@ use std::time::{Duration, Instant};
 use testkit::Rounds;
 use testkit::connect_from;
 use units::Nanos;
+use wire::Protocol;
 
 /// Requests of each connection.
 const REQUESTS: u64 = 400;
@@ -26,7 +26,7 @@ const REQUESTS: u64 = 400;
 #[test]
 fn every_request_is_answered_once() {
     let _alone = alone_on_the_machine();
-    for protocol in [FrontProtocol::Nbd, FrontProtocol::Nfs, FrontProtocol::Memcached] {
+    for protocol in [Protocol::Nbd, Protocol::Nfs, Protocol::Memcached] {
         let ground = Ground::new(GroundSetting::SMALL);
         std::thread::scope(|scope| {
             for number in 0..6 {
@@ -81,7 +81,7 @@ fn best_effort_that_bounds_do_not_count_is_counted() {
             let ground = &ground;
             scope.spawn(move || {
                 let mut caller =
-                    Caller::connect(&ground.fronts, FrontProtocol::Nbd, from, tag).expect("a handshake");
+                    Caller::connect(&ground.fronts, Protocol::Nbd, from, tag).expect("a handshake");
                 let sizes = [4096, 64 << 10, 65 << 10, 1 << 20];
                 (0..40).for_each(|number| caller.read(sizes[number % sizes.len()]));
                 caller.send().expect("the proxy reads");
@@ -107,8 +107,7 @@ fn best_effort_that_bounds_do_not_count_is_counted() {
 fn quiet_gets_are_bounded() {
     let _alone = alone_on_the_machine();
     let ground = Ground::new(GroundSetting::SMALL);
-    let mut stream =
-        connect_from(stranger(1), ground.fronts.of(FrontProtocol::Memcached)).expect("it listens");
+    let mut stream = connect_from(stranger(1), ground.fronts.of(Protocol::Memcached)).expect("it listens");
     assert_eq!(say(&mut stream, &quiet_gets_text(), b"MN\r\n"), b"MN\r\n");
     let counts = ground.server.counts();
     assert_eq!(counts.tag(b'f').arrived, 1000);

@@ -2,10 +2,10 @@
 
 use crate::ground::ProxyFronts;
 use crate::speech::{data_head, word};
-use enforce::deployment::FrontProtocol;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use testkit::connect_from;
+use wire::Protocol;
 use wire::nbd::client::{ClientHandshake, ExportOption, HandshakeStep};
 use wire::rpc::client::{CallEncoder, Credentials, StableHow};
 
@@ -24,7 +24,7 @@ pub struct ReplySeen {
 /// A connection after its handshake.
 pub struct Caller {
     pub stream: TcpStream,
-    pub protocol: FrontProtocol,
+    pub protocol: Protocol,
     tag: u8,
     /// Handle of the NFS file.
     pub handle: Vec<u8>,
@@ -40,14 +40,9 @@ fn ended() -> io::Error {
 }
 
 impl Caller {
-    pub fn connect(
-        fronts: &ProxyFronts,
-        protocol: FrontProtocol,
-        from: Ipv4Addr,
-        tag: u8,
-    ) -> io::Result<Self> {
+    pub fn connect(fronts: &ProxyFronts, protocol: Protocol, from: Ipv4Addr, tag: u8) -> io::Result<Self> {
         let mut stream = connect_from(from, fronts.of(protocol))?;
-        if protocol == FrontProtocol::Nbd {
+        if protocol == Protocol::Nbd {
             shake_hands(&mut stream, &[tag])?;
         }
         Ok(Self {
@@ -72,14 +67,15 @@ impl Caller {
         let offset = self.place * u64::from(BLOCK);
         let xid = self.xid();
         match self.protocol {
-            FrontProtocol::Nbd => {
+            Protocol::Nbd => {
                 wire::nbd::client::read(&mut self.out, self.place << 32 | u64::from(len), offset, len);
             }
-            FrontProtocol::Nfs => self.call(|calls, handle| calls.read(xid, handle, offset, len)),
-            FrontProtocol::Memcached => {
+            Protocol::Nfs => self.call(|calls, handle| calls.read(xid, handle, offset, len)),
+            Protocol::Memcached => {
                 let key = format!("{}{}.{len}", char::from(self.tag), self.place);
                 wire::memcached::client::get(&mut self.out, &[key.as_bytes()]);
             }
+            Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
         }
     }
 
@@ -88,17 +84,18 @@ impl Caller {
         let offset = self.place * u64::from(BLOCK);
         let xid = self.xid();
         match self.protocol {
-            FrontProtocol::Nbd => {
+            Protocol::Nbd => {
                 wire::nbd::client::write(&mut self.out, self.place << 32, offset, data);
             }
-            FrontProtocol::Nfs => {
+            Protocol::Nfs => {
                 self.call(|calls, handle| calls.write(xid, handle, offset, StableHow::Unstable, data));
             }
-            FrontProtocol::Memcached => {
+            Protocol::Memcached => {
                 let key = format!("{}{}.{}", char::from(self.tag), self.place, data.len());
                 let confirm = wire::memcached::client::Confirmation::Reply;
                 wire::memcached::client::set(&mut self.out, key.as_bytes(), 0, 0, data, confirm);
             }
+            Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
         }
     }
 
@@ -107,11 +104,12 @@ impl Caller {
         self.place += 1;
         let xid = self.xid();
         match self.protocol {
-            FrontProtocol::Nbd => wire::nbd::client::flush(&mut self.out, self.place << 32),
-            FrontProtocol::Nfs => self.call(|calls, handle| calls.getattr(xid, handle)),
-            FrontProtocol::Memcached => {
+            Protocol::Nbd => wire::nbd::client::flush(&mut self.out, self.place << 32),
+            Protocol::Nfs => self.call(|calls, handle| calls.getattr(xid, handle)),
+            Protocol::Memcached => {
                 wire::memcached::client::get(&mut self.out, &[&[self.tag, b'-']]);
             }
+            Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
         }
     }
 
@@ -165,14 +163,14 @@ impl Caller {
         let input = &self.input[self.used..];
         let front = |from: usize| input[from.min(input.len())..].iter().take(8).copied().collect();
         match self.protocol {
-            FrontProtocol::Nbd => {
+            Protocol::Nbd => {
                 let head = input.get(..16)?;
                 let failed = word(head, 4) != 0;
                 let len = if failed { 16 } else { 16 + word(head, 12) as usize };
                 let place = u64::from(word(head, 8));
                 (input.len() >= len).then(|| (len, Some(ReplySeen { place, data: front(16) })))
             }
-            FrontProtocol::Nfs => {
+            Protocol::Nfs => {
                 let len = 4 + (word(input.get(..4)?, 0) & 0x7fff_ffff) as usize;
                 let message = input.get(..len)?;
                 let place = u64::from(word(message, 4));
@@ -185,14 +183,15 @@ impl Caller {
                 self.out.extend(words.iter().flat_map(|word: &u32| word.to_be_bytes()));
                 Some((len, None))
             }
-            FrontProtocol::Memcached => memcached_reply(input)
+            Protocol::Memcached => memcached_reply(input)
                 .map(|(len, data)| (len, Some(ReplySeen { place: 0, data: front(data) }))),
+            Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
         }
     }
 
     /// Returns true if the reply to a read has the expected data.
     pub fn is_right(&self, reply: &ReplySeen, place: u64) -> bool {
-        let named = self.protocol == FrontProtocol::Memcached || reply.place == place;
+        let named = self.protocol == Protocol::Memcached || reply.place == place;
         named && reply.data == data_head(place * u64::from(BLOCK), 8)
     }
 }

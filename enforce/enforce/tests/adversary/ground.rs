@@ -3,11 +3,12 @@
 use crate::device::ServiceCost;
 use crate::proxy::policy;
 use crate::server::RunningServer;
-use enforce::deployment::{Deployment, FrontProtocol};
+use enforce::deployment::Deployment;
 use enforce::storage::{Proxy, ProxyHandle, ProxyOptions, ProxyReport};
 use model::OperationError;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread::JoinHandle;
+use wire::Protocol;
 use workload::device::StorageProfile;
 
 /// Below the server, above the clients.
@@ -57,16 +58,17 @@ impl GroundSetting {
 pub struct ProxyFronts([SocketAddr; 3]);
 
 impl ProxyFronts {
-    pub fn of(&self, protocol: FrontProtocol) -> SocketAddr {
+    pub fn of(&self, protocol: Protocol) -> SocketAddr {
         self.0[index(protocol)]
     }
 }
 
-fn index(protocol: FrontProtocol) -> usize {
+fn index(protocol: Protocol) -> usize {
     match protocol {
-        FrontProtocol::Nbd => 0,
-        FrontProtocol::Memcached => 1,
-        FrontProtocol::Nfs => 2,
+        Protocol::Nbd => 0,
+        Protocol::Memcached => 1,
+        Protocol::Nfs => 2,
+        Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
     }
 }
 

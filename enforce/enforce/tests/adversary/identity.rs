@@ -6,12 +6,12 @@ use crate::caller::{BLOCK, Caller};
 use crate::ground::{GOLD, Ground, GroundSetting, SILVER, stranger, usual_clients, usual_policy};
 use crate::proxy::policy;
 use crate::server::RunningServer;
-use enforce::deployment::FrontProtocol::{Nbd, Nfs};
 use enforce::storage::UNKNOWN_WORKLOAD;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 use testkit::{Rounds, wait_until};
+use wire::Protocol::{Nbd, Nfs};
 
 const BY_EXPORT: &str = r#"
     [[client]]

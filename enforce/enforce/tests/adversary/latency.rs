@@ -5,11 +5,11 @@ use crate::alone_on_the_machine;
 use crate::priority::{LatencySample, PriorityLane};
 use crate::scripts::named;
 use crate::trial::{HostileTrial, OracleVerdicts};
-use enforce::deployment::FrontProtocol;
 use machine::cpu_time;
 use std::collections::BTreeSet;
 use std::time::Instant;
 use testkit::Rounds;
+use wire::Protocol;
 
 /// Earlier faults gave a hundred times the latency; beside a plain flood it is two to three times.
 const P99_RATIO: f64 = 10.0;
@@ -122,7 +122,7 @@ fn attributes_beside_attributes() {
 #[test]
 fn across_protocols() {
     let trial = HostileTrial::new(named("flood-memcached"));
-    for protocol in [FrontProtocol::Nbd, FrontProtocol::Nfs] {
+    for protocol in [Protocol::Nbd, Protocol::Nfs] {
         check(&HostileTrial { lane: PriorityLane::closed(protocol), ..trial });
     }
 }

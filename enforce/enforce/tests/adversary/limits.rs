@@ -4,8 +4,8 @@ use crate::alone_on_the_machine;
 use crate::caller::Caller;
 use crate::ground::{Ground, GroundSetting, SILVER, SILVER_LIMIT};
 use crate::scripts::requests::compound;
-use enforce::deployment::FrontProtocol;
 use std::time::{Duration, Instant};
+use wire::Protocol;
 
 const TIME: Duration = Duration::from_secs(2);
 const TAG: u8 = b's';
@@ -21,7 +21,7 @@ const WHATEVER_IS_OUTSTANDING: u32 = GroundSetting::SMALL.outstanding + 1;
 
 /// Silver sends as fast as it can, with limits that make it wait. The sizes of up to `surprises` requests
 /// at a time are unknown before they are dispatched.
-fn check(protocol: FrontProtocol, surprises: u32, ask: impl Fn(&mut Caller) + Sync) {
+fn check(protocol: Protocol, surprises: u32, ask: impl Fn(&mut Caller) + Sync) {
     let _alone = alone_on_the_machine();
     let ground = Ground::new(GroundSetting::SMALL.with("over = \"queue\""));
     let begun = Instant::now();
@@ -55,14 +55,14 @@ fn check(protocol: FrontProtocol, surprises: u32, ask: impl Fn(&mut Caller) + Sy
 
 #[test]
 fn plain_reads() {
-    check(FrontProtocol::Nbd, WHATEVER_IS_OUTSTANDING, |caller| caller.read(4096));
-    check(FrontProtocol::Nfs, WHATEVER_IS_OUTSTANDING, |caller| caller.read(64 << 10));
+    check(Protocol::Nbd, WHATEVER_IS_OUTSTANDING, |caller| caller.read(4096));
+    check(Protocol::Nfs, WHATEVER_IS_OUTSTANDING, |caller| caller.read(64 << 10));
 }
 
 /// Requests without data are charged as the smallest read, which takes the device of these tests as long.
 #[test]
 fn control_requests() {
-    for protocol in [FrontProtocol::Nbd, FrontProtocol::Nfs] {
+    for protocol in [Protocol::Nbd, Protocol::Nfs] {
         check(protocol, WHATEVER_IS_OUTSTANDING, Caller::sync);
     }
 }
@@ -70,7 +70,7 @@ fn control_requests() {
 /// Control requests and data share the limit.
 #[test]
 fn control_requests_among_reads() {
-    for protocol in [FrontProtocol::Nbd, FrontProtocol::Nfs] {
+    for protocol in [Protocol::Nbd, Protocol::Nfs] {
         check(protocol, WHATEVER_IS_OUTSTANDING, |caller| match caller.place % 2 {
             0 => caller.sync(),
             _ => caller.read(4096),
@@ -80,12 +80,12 @@ fn control_requests_among_reads() {
 
 #[test]
 fn large_values() {
-    check(FrontProtocol::Memcached, WHATEVER_WAITS, |caller| caller.read(1 << 20));
+    check(Protocol::Memcached, WHATEVER_WAITS, |caller| caller.read(1 << 20));
 }
 
 #[test]
 fn large_values_on_a_meta_command() {
-    check(FrontProtocol::Memcached, WHATEVER_WAITS, |caller| {
+    check(Protocol::Memcached, WHATEVER_WAITS, |caller| {
         caller.place += 1;
         let key = format!("s{}.{}", caller.place, 1 << 20);
         wire::memcached::client::meta_get(&mut caller.out, key.as_bytes(), &["v"]);
@@ -95,7 +95,7 @@ fn large_values_on_a_meta_command() {
 /// Each key is an access of the device.
 #[test]
 fn values_of_many_keys() {
-    check(FrontProtocol::Memcached, WHATEVER_WAITS, |caller| {
+    check(Protocol::Memcached, WHATEVER_WAITS, |caller| {
         caller.place += 1;
         let keys: Vec<Vec<u8>> = (0..10).map(|key| format!("s{key}.100000").into_bytes()).collect();
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
@@ -105,25 +105,25 @@ fn values_of_many_keys() {
 
 #[test]
 fn read_plus() {
-    check(FrontProtocol::Nfs, WHATEVER_IS_OUTSTANDING, |caller| compound(caller, &[], 68, 64 << 10));
+    check(Protocol::Nfs, WHATEVER_IS_OUTSTANDING, |caller| compound(caller, &[], 68, 64 << 10));
 }
 
 #[test]
 fn reads_behind_an_unknown_operation() {
-    check(FrontProtocol::Nfs, WHATEVER_IS_OUTSTANDING, |caller| compound(caller, &[72, 0], 25, 64 << 10));
+    check(Protocol::Nfs, WHATEVER_IS_OUTSTANDING, |caller| compound(caller, &[72, 0], 25, 64 << 10));
 }
 
 /// Waiting requests are not dispatched on a claim that others have shown to be too low: the limit is used
 /// up.
 #[test]
 fn values_that_wait_while_the_first_are_measured() {
-    check(FrontProtocol::Memcached, WHATEVER_IS_OUTSTANDING, |caller| caller.read(1 << 20));
+    check(Protocol::Memcached, WHATEVER_IS_OUTSTANDING, |caller| caller.read(1 << 20));
 }
 
 /// Small values teach the proxy that values are small; then large ones follow, repeatedly.
 #[test]
 fn values_that_are_small_and_then_large() {
-    check(FrontProtocol::Memcached, WHATEVER_WAITS, |caller| {
+    check(Protocol::Memcached, WHATEVER_WAITS, |caller| {
         let is_large = caller.place % 64 > 48;
         caller.read(if is_large { 1 << 20 } else { 1 });
     });

@@ -2,10 +2,10 @@
 
 use crate::caller::{BLOCK, Caller};
 use crate::ground::{GOLD, Ground};
-use enforce::deployment::FrontProtocol;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
+use wire::Protocol;
 
 /// Above best-effort clients, below the proxy.
 const CLIENT_FIFO: u32 = 20;
@@ -21,7 +21,7 @@ const FAILED: Duration = Duration::from_secs(20);
 /// Requests of the priority client, and their timing.
 #[derive(Debug, Clone, Copy)]
 pub struct PriorityLane {
-    pub protocol: FrontProtocol,
+    pub protocol: Protocol,
     /// Interval between requests; without one, each follows the last answer.
     pub pace: Option<Duration>,
     /// True if requests move no data: FLUSH, GETATTR.
@@ -31,7 +31,7 @@ pub struct PriorityLane {
 }
 
 impl PriorityLane {
-    pub const fn closed(protocol: FrontProtocol) -> Self {
+    pub const fn closed(protocol: Protocol) -> Self {
         Self { protocol, pace: None, syncs: false, connects: false }
     }
 }

@@ -1,22 +1,20 @@
 //! `tailwright lab up`, `status` and `down`: hosts, a switch and real servers as namespaces of this machine.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use cli::choice::value_of;
 use cli::exit::VerbAnswer;
 use cli::interrupt::undo_on_termination;
 use cli::terminal::{self, Align, Talk, TextTable, talk};
 use enforce::command::Programs;
-use lab::device::SsdModel;
-use lab::nbd::ExportedVolume;
 use lab::persistent_lab::{
     LabFolder, LabSpecification, LabState, RecordedHost, RecordedServer, bring_up, read_state, take_down,
 };
-use lab::servers::{EmulatedSsdServer, HttpServer, LabService, MemcachedServer, NbdkitServer, NfsServer};
+use lab::servers::{LAB_SERVERS, LabServer};
 use model::OperationError;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
-use units::{Bytes, Nanos};
 
 const UP_HELP: &str = "\
 Examples:
@@ -26,8 +24,6 @@ Examples:
       on 127.0.0.1 of the host `store`: a proxy takes its address
   ip netns exec tw-client-1 COMMAND       runs something on a host
 
-Servers: memcached; nbd (nbdkit, in memory); nfs (nfs-ganesha and rpcbind, in memory); http (nginx); \
-ssd (an emulated SSD by NBD: 4 channels, reads 400us+2ns/B, writes 700us+5ns/B). \
 Up again does nothing; servers that have ended are started again. docs/reference/lab.md has more.
 
 Exit codes: 0 up; 2 a lab with other hosts is up; 3 without root or a program, or a server does not start.";
@@ -48,21 +44,12 @@ Namespaces whose names begin with `tw-` and everything that runs in them are rem
 
 Exit codes: 0 nothing is left; 2 bad input; 3 without root.";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum LabServerName {
-    Memcached,
-    Nbd,
-    Nfs,
-    Http,
-    Ssd,
-}
-
 /// Hosts, a switch and real servers on this machine, until `down`
 #[derive(Debug, Args)]
 #[command(after_help = UP_HELP)]
 pub(crate) struct UpArgs {
-    #[arg(value_name = "NAME", help = "Servers [default: all]")]
-    names: Vec<LabServerName>,
+    #[arg(value_name = "NAME", help = "Servers [default: all]", value_parser = value_of(LAB_SERVERS.iter().map(|row| (row, row.name, row.words))))]
+    names: Vec<&'static LabServer>,
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=200), help = "Hosts client-1, client-2, …")]
     clients: u8,
     /// Servers listen on 127.0.0.1 of their host only.
@@ -105,44 +92,12 @@ fn prefix(text: &str) -> Result<String, String> {
     if fits { Ok(text.to_owned()) } else { Err("expected up to 20 letters and digits".to_owned()) }
 }
 
-fn service(name: LabServerName, behind_proxy: bool) -> Result<LabService, OperationError> {
-    let ip: IpAddr = if behind_proxy { Ipv4Addr::LOCALHOST.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-    let address = |port| SocketAddr::new(ip, port);
-    Ok(match name {
-        LabServerName::Memcached => LabService::Memcached(MemcachedServer {
-            address: address(11211),
-            memory: Bytes(256 << 20),
-            threads: 1,
-        }),
-        LabServerName::Nbd => LabService::Nbd(NbdkitServer { address: address(10810), size: Bytes(1 << 30) }),
-        LabServerName::Nfs => {
-            LabService::Nfs(NfsServer { bind: ip, port: 2049, mount_port: 20048, memory: Bytes(1 << 30) })
-        }
-        LabServerName::Http => {
-            let file = |name: &str, size| (name.to_owned(), Bytes(size));
-            let files = vec![file("1k", 1 << 10), file("64k", 64 << 10), file("1m", 1 << 20)];
-            LabService::Http(HttpServer { address: address(80), files })
-        }
-        LabServerName::Ssd => {
-            let program = std::env::current_exe().map_err(|error| {
-                OperationError::machine(format_args!("this program cannot find itself: {error}"))
-            })?;
-            let exports = vec![ExportedVolume { name: "ssd".to_owned(), size: 1 << 30 }];
-            LabService::Ssd(EmulatedSsdServer {
-                program,
-                address: address(10809),
-                model: SsdModel::LAB,
-                exports,
-                spin: Nanos::ZERO,
-            })
-        }
-    })
-}
-
 pub(crate) fn up(args: &UpArgs) -> Result<VerbAnswer, OperationError> {
     let _ = undo_on_termination();
-    let names = if args.names.is_empty() { LabServerName::value_variants() } else { &args.names };
-    let services: Result<_, _> = names.iter().map(|&name| service(name, args.behind_proxy)).collect();
+    let ip = if args.behind_proxy { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED }.into();
+    let all: Vec<&LabServer> = LAB_SERVERS.iter().collect();
+    let servers = if args.names.is_empty() { &all } else { &args.names };
+    let services: Result<_, _> = servers.iter().map(|server| (server.service)(ip)).collect();
     let clients = (1..=args.clients).map(|number| format!("client-{number}")).collect();
     let wanted = LabSpecification { prefix: args.common.prefix.clone(), clients, services: services? };
     let folder = LabFolder::open(&args.common.state)?;

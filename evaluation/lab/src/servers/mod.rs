@@ -5,11 +5,13 @@
 //! not become ready. Servers have real-time priority where the machine allows it: otherwise they would
 //! wait for other programs, tens of milliseconds on a small virtual machine, and spoil a latency test.
 
+mod catalogue;
 mod launch;
 mod process;
 mod readiness;
 mod service;
 
+pub use catalogue::{LAB_SERVERS, LabServer};
 pub use process::{
     ServerEnvironment, ServerLifetime, ServerProcess, is_running, kill, may_be_realtime, started_at,
 };

@@ -11,7 +11,7 @@ use crate::support::rounds::short;
 use crate::support::server::{ServerKind, ServerPlan};
 use crate::support::site::Site;
 use model::{OperationError, RequestOutcome};
-use observe::{ApplicationProtocol, ObservedRequest, RequestPoint};
+use observe::{ObservedRequest, Protocol, RequestPoint};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -37,7 +37,7 @@ pub(crate) fn compare(site: &mut Site) -> Result<(), OperationError> {
         }
         let rate = (utilisation * 1e9 / service.0 as f64).min(RATE_MAX);
         let offered = Offered { connections: 1, ..Offered::poisson(rate) };
-        let protocol = Some(ApplicationProtocol::Memcached);
+        let protocol = Some(Protocol::Memcached);
         let plan = PeriodPlan { protocol, ..PeriodPlan::new(server.clone(), offered) };
         let Some(seen) = site.play_undisturbed("network", &plan, 1)? else { continue };
         match outside(&seen) {

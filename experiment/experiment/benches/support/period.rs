@@ -13,8 +13,8 @@ use machine::cpu_time;
 use machine::scheduling::{ThreadScheduling, own_thread, set_scheduling};
 use model::OperationError;
 use observe::{
-    ApplicationProtocol, IntendedWaits, ObservationReport, ObservationSettings, ObservedRequest,
-    ProbeSettings, REPLAYED_MAX, RequestPoint,
+    IntendedWaits, ObservationReport, ObservationSettings, ObservedRequest, ProbeSettings, Protocol,
+    REPLAYED_MAX, RequestPoint,
 };
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +52,7 @@ pub(crate) struct PeriodPlan {
     /// The real-time priority of the thread that sends, if it has one.
     pub(crate) sender_priority: Option<u32>,
     /// Protocol that delimits requests; without it packets, reads and writes do.
-    pub(crate) protocol: Option<ApplicationProtocol>,
+    pub(crate) protocol: Option<Protocol>,
 }
 
 impl PeriodPlan {

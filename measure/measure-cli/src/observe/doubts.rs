@@ -2,9 +2,7 @@
 //! the caveats of the finding.
 
 use model::OperationError;
-use observe::{
-    ApplicationProtocol, JoinCounts, ObservationReport, ProbeSettings, RequestQuality, RequestStatistics,
-};
+use observe::{JoinCounts, ObservationReport, ProbeSettings, Protocol, RequestQuality, RequestStatistics};
 use units::plural;
 
 /// What a reader has to know before any table: what the tables leave out.
@@ -77,16 +75,12 @@ pub(crate) fn is_protocol_understood(asked: &ProbeSettings, statistics: &Request
 }
 
 /// Why the extent of some or all requests is guessed, or how it would be known.
-fn guessed_because(protocol: Option<ApplicationProtocol>, is_all: bool) -> String {
-    let name = match protocol {
-        None => return " (see --protocol)".to_owned(),
-        Some(_) if !is_all => return String::new(),
-        Some(ApplicationProtocol::Http1) => "http1",
-        Some(ApplicationProtocol::Resp) => "resp",
-        Some(ApplicationProtocol::Memcached) => "memcached",
-        Some(ApplicationProtocol::Nbd) => "nbd",
-        Some(ApplicationProtocol::Nfs) => "nfs",
-    };
+fn guessed_because(protocol: Option<Protocol>, is_all: bool) -> String {
+    let Some(protocol) = protocol else { return " (see --protocol)".to_owned() };
+    if !is_all {
+        return String::new();
+    }
+    let name = protocol.row().name;
     format!(":\n    no message of {name} was found; is it what the server speaks?")
 }
 
@@ -151,9 +145,9 @@ mod tests {
 
     #[test]
     fn a_protocol_that_nobody_speaks_is_not_advised_again() {
-        let none = guessed_because(Some(ApplicationProtocol::Nbd), true);
+        let none = guessed_because(Some(Protocol::Nbd), true);
         assert!(none.contains("no message of nbd was found") && !none.contains("--protocol"), "{none}");
-        assert_eq!(guessed_because(Some(ApplicationProtocol::Nbd), false), "");
+        assert_eq!(guessed_because(Some(Protocol::Nbd), false), "");
         assert!(guessed_because(None, true).contains("--protocol"));
         let asked = ProbeSettings::of_ports([1]);
         assert_eq!(is_protocol_understood(&asked, &RequestStatistics::default()), None);

@@ -17,7 +17,9 @@ use crate::observe::live::{LiveArg, LiveTerminal};
 
 use crate::observe::text::ObservedServer;
 use crate::observe::{block as observed_block, doubts as observed_doubts, text as observed};
+use clap::builder::TypedValueParser;
 use clap::{Args, ValueEnum};
+use cli::choice::value_of;
 use cli::exit::VerbAnswer;
 use cli::interrupt::stop_on_termination;
 use cli::quantities::{at_least_one, share};
@@ -29,8 +31,8 @@ use measure::observation::{
 };
 use model::OperationError;
 use observe::{
-    ApplicationProtocol, BlockDevice, BlockSettings, CostLimit, IntendedWaits, ObservationSettings,
-    ProbeSettings, self_test,
+    BlockDevice, BlockSettings, CostLimit, IntendedWaits, ObservationSettings, PROTOCOLS, ProbeSettings,
+    Protocol, self_test,
 };
 use operation::files::write_wanted;
 use std::collections::BTreeSet;
@@ -128,8 +130,8 @@ pub struct ObserveArgs {
     /// What is spoken on the ports: the protocol says where requests begin and end. The first bytes of reads and writes
     /// are looked at for that: they are in memory for about 20 ms and written nowhere. Otherwise packets, reads and writes
     /// decide what a request is.
-    #[arg(long, value_name = "NAME", value_enum)]
-    protocol: Option<ProtocolArg>,
+    #[arg(long, value_name = "NAME", value_parser = protocol())]
+    protocol: Option<Protocol>,
     /// Say how long connections wait to be accepted. Costs a little at every system call of the machine.
     #[arg(long)]
     accept_queue: bool,
@@ -184,26 +186,8 @@ enum IntendedWaitsArg {
     Exclude,
 }
 
-/// The protocols that can be named.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ProtocolArg {
-    Http1,
-    Resp,
-    Memcached,
-    Nbd,
-    Nfs,
-}
-
-impl From<ProtocolArg> for ApplicationProtocol {
-    fn from(name: ProtocolArg) -> Self {
-        match name {
-            ProtocolArg::Http1 => Self::Http1,
-            ProtocolArg::Resp => Self::Resp,
-            ProtocolArg::Memcached => Self::Memcached,
-            ProtocolArg::Nbd => Self::Nbd,
-            ProtocolArg::Nfs => Self::Nfs,
-        }
-    }
+fn protocol() -> impl TypedValueParser<Value = Protocol> {
+    value_of(PROTOCOLS.iter().map(|row| (row.protocol, row.name, row.words)))
 }
 
 pub fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
@@ -374,7 +358,7 @@ impl ObserveArgs {
                 ports,
                 share: self.share,
                 ring_bytes,
-                protocol: self.protocol.map(ApplicationProtocol::from),
+                protocol: self.protocol,
                 accepts: self.accept_queue,
             },
             duration,

@@ -13,9 +13,9 @@ use super::tcp_calls::CallJoin;
 use super::tcp_messages::MessageJoin;
 use super::threads::ThreadActivity;
 use crate::event::{EventKind, KernelEvent};
-use crate::protocol::{ApplicationProtocol, ConnectionAge};
 use crate::request::ObservedRequest;
 use std::ops::Range;
+use wire::{ConnectionAge, Protocol};
 
 /// The most pieces that are kept for a read which may be the first to be told apart.
 const KEPT_MAX: usize = 32;
@@ -27,7 +27,7 @@ const FAILURES_MAX: u32 = 3;
 #[derive(Debug)]
 pub(super) struct ObservedConnection {
     limits: &'static TableSizes,
-    protocol: Option<ApplicationProtocol>,
+    protocol: Option<Protocol>,
     by_packets: TcpConnection,
     by_messages: Option<Box<MessageJoin>>,
     by_calls: Option<Box<CallJoin>>,
@@ -45,7 +45,7 @@ pub(super) struct ObservedConnection {
 
 impl ObservedConnection {
     /// A connection on which a protocol is spoken, if that is known.
-    pub(super) fn new(protocol: Option<ApplicationProtocol>, limits: &'static TableSizes) -> Self {
+    pub(super) fn new(protocol: Option<Protocol>, limits: &'static TableSizes) -> Self {
         Self {
             limits,
             protocol,
@@ -221,10 +221,10 @@ impl ObservedConnection {
 
     /// Whether a message may begin with a read, as far as its first bytes say that.
     fn may_begin(&self, event: &KernelEvent, kept: &[(u32, Box<[u8]>)]) -> bool {
-        let Some(protocol) = self.protocol.filter(|protocol| protocol.has_ids()) else { return true };
+        let Some(protocol) = self.protocol.filter(|protocol| protocol.row().has_ids) else { return true };
         let first = kept.iter().find(|(begin, _)| *begin == event.begin);
         let mut parser = protocol.parser(ConnectionAge::Established);
-        first.is_none_or(|(_, bytes)| parser.get().next_request(bytes).is_ok())
+        first.is_none_or(|(_, bytes)| parser.next_request(bytes).is_ok())
     }
 
     /// Everything is answered: what is read now begins with a request.

@@ -24,7 +24,6 @@ mod udp;
 mod udp_reads;
 
 use crate::event::{EventKind, KernelEvent};
-use crate::protocol::ApplicationProtocol;
 use crate::request::ObservedRequest;
 use connection::ObservedConnection;
 pub use counts::JoinCounts;
@@ -33,12 +32,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use threads::ThreadActivity;
 use udp::UdpPort;
+use wire::Protocol;
 
 /// The requests of all observed ports, from events.
 #[derive(Debug)]
 pub struct RequestJoiner {
     limits: &'static TableSizes,
-    protocol: Option<ApplicationProtocol>,
+    protocol: Option<Protocol>,
     connections: BTreeMap<u64, ObservedConnection>,
     /// The memory of these in bytes.
     bytes: usize,
@@ -63,12 +63,12 @@ impl RequestJoiner {
     }
 
     /// A joiner that has seen nothing, of servers that speak a protocol.
-    pub fn of_protocol(protocol: Option<ApplicationProtocol>) -> Self {
+    pub fn of_protocol(protocol: Option<Protocol>) -> Self {
         Self::with_limits(protocol, &TableSizes::LIMITS)
     }
 
     /// A joiner that has seen nothing, and whose tables never have more entries than this.
-    pub fn with_limits(protocol: Option<ApplicationProtocol>, limits: &'static TableSizes) -> Self {
+    pub fn with_limits(protocol: Option<Protocol>, limits: &'static TableSizes) -> Self {
         Self {
             limits,
             protocol,

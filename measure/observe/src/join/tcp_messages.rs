@@ -19,11 +19,10 @@ use super::sizes::{TableMemory, TableSizes};
 use super::tcp_round::{AnswerWrite, ReadRequest, last_awaited};
 use super::tcp_segments::{ReadBytes, before};
 use crate::event::KernelEvent;
-use crate::protocol::{ApplicationProtocol, ConnectionAge, MessageParser};
 use crate::request::{ObservedRequest, RequestQuality};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
-use wire::{ReplyExpectation, ReplyHead, RequestHead};
+use wire::{ConnectionAge, Protocol, ProtocolParser, ReplyExpectation, ReplyHead, RequestHead};
 
 /// A request whose head was read.
 #[derive(Debug, Clone, Copy)]
@@ -59,8 +58,8 @@ struct WrittenAnswer {
 #[derive(Debug)]
 pub(super) struct MessageJoin {
     limits: &'static TableSizes,
-    parser: MessageParser,
-    has_ids: bool,
+    protocol: Protocol,
+    parser: Box<dyn ProtocolParser>,
     /// Whether the next message begins here, and an answer can be no other's.
     is_certain: bool,
     /// When something was last read or written.
@@ -81,15 +80,15 @@ pub(super) struct MessageJoin {
 impl MessageJoin {
     /// A connection whose next byte begins a request, and on which something was last read or written at an instant.
     pub(super) fn new(
-        protocol: ApplicationProtocol,
+        protocol: Protocol,
         age: ConnectionAge,
         last_active: u64,
         limits: &'static TableSizes,
     ) -> Self {
         Self {
             limits,
+            protocol,
             parser: protocol.parser(age),
-            has_ids: protocol.has_ids(),
             is_certain: age == ConnectionAge::New,
             last_active,
             requests: MessageStream::new(),
@@ -156,7 +155,7 @@ impl MessageJoin {
         self.requests.begin_at(event.begin);
         self.reads.add(event, read);
         let mut found = Vec::new();
-        let parser = self.parser.get();
+        let parser = &mut self.parser;
         let advanced = self.requests.advance(event.end, |bytes| parser.next_request(bytes), &mut found);
         for message in found {
             match message {
@@ -169,7 +168,7 @@ impl MessageJoin {
                 }
                 FoundMessage::Ends { end, is_last: true, .. } => {
                     self.complete(end, counts);
-                    self.is_certain |= self.has_ids;
+                    self.is_certain |= self.protocol.row().has_ids;
                 }
                 FoundMessage::Ends { .. } => {}
             }
@@ -216,7 +215,7 @@ impl MessageJoin {
         self.last_active = event.time;
         self.answers.begin_at(event.begin);
         let mut found = Vec::new();
-        let parser = self.parser.get();
+        let parser = &mut self.parser;
         let is_idle = parser.in_flight() == 0;
         let advanced = self.answers.advance(event.end, |bytes| parser.next_reply(bytes), &mut found);
         for message in found {
@@ -246,7 +245,7 @@ impl MessageJoin {
     /// A server of HTTP answers though no head of a request is read to its end: what was read by then is the request. Which
     /// answer belongs to which request after that is not known.
     fn begin_unasked(&mut self, begin: u32, counts: &mut JoinCounts) -> Result<(), MessagesUntold> {
-        if !matches!(self.parser, MessageParser::Http1(_)) {
+        if !self.protocol.row().answers_half_heads {
             return Ok(());
         }
         if self.half_read.is_some() {

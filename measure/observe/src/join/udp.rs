@@ -15,11 +15,11 @@ use super::sizes::TableSizes;
 use super::threads::ThreadActivity;
 use super::udp_reads::{DatagramRead, DatagramReads};
 use crate::event::{EventKind, KernelEvent};
-use crate::protocol::ApplicationProtocol;
 use crate::request::{HeldUpTime, ObservedRequest, RequestQuality, in_order};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
+use wire::Protocol;
 
 /// A datagram that is not answered after this time, in nanoseconds, was dropped if a later one is answered.
 const ANSWER_WAIT_NS: u64 = 1_000_000_000;
@@ -46,7 +46,7 @@ struct DatagramWrite {
 /// What is known about a port.
 #[derive(Debug, Default)]
 pub(super) struct UdpPort {
-    protocol: Option<ApplicationProtocol>,
+    protocol: Option<Protocol>,
     /// The most entries of each table; a server that does not answer uses them up.
     kept_max: usize,
     /// Unanswered datagrams by flow, oldest first.
@@ -64,12 +64,13 @@ pub(super) struct UdpPort {
 
 impl UdpPort {
     /// A port at which a protocol is spoken, if that is known.
-    pub(super) fn new(protocol: Option<ApplicationProtocol>, kept_max: usize) -> Self {
+    pub(super) fn new(protocol: Option<Protocol>, kept_max: usize) -> Self {
         Self { protocol, kept_max, ..Self::default() }
     }
 
     fn id_of(&self, event: &KernelEvent) -> Option<u32> {
-        self.protocol?.datagram_id(event.datagram_head)
+        let id = self.protocol?.row().datagram_id?;
+        Some(id(event.datagram_head))
     }
 
     /// Takes the next event of this port.

@@ -6,12 +6,12 @@
 use super::loading::{attach, attach_if_there, lacks, refused, skipped_runs, take, types_of_kernel};
 use super::rights::may_measure_cost;
 use crate::event::KernelEvent;
-use crate::protocol::ApplicationProtocol;
 use aya::maps::{Array, MapData, RingBuf};
 use aya::{Btf, Ebpf, EbpfLoader};
 use model::OperationError;
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
+use wire::Protocol;
 
 /// `bpf/observe.bpf.c`, compiled by `base/machine/bpf/build.sh`. A static of its own type gives it the alignment of an ELF file.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../bpf/observe.bpf.o");
@@ -69,7 +69,7 @@ pub struct ProbeSettings {
     /// Room for events that were not drained yet, in bytes: a power of two of at least 4096.
     pub ring_bytes: u32,
     /// What is spoken on these ports: then the first bytes of reads and writes are looked at, and kept nowhere.
-    pub protocol: Option<ApplicationProtocol>,
+    pub protocol: Option<Protocol>,
     /// Whether to see when connections are accepted, which costs a little at every system call of the machine.
     pub accepts: bool,
 }
@@ -207,11 +207,17 @@ impl AttachedProbes {
     }
 }
 
+/// Returns the most bytes of a buffer that are copied while there is room.
+fn buffer_bytes_max(protocol: Protocol) -> u32 {
+    // Where commands are batched, heads stand behind values; elsewhere heads begin buffers.
+    if protocol.row().is_batched { 64 << 10 } else { 4 << 10 }
+}
+
 fn load(settings: &ProbeSettings, btf: &Btf) -> Result<Ebpf, OperationError> {
     let ports = port_bits(&settings.ports);
     let flows_limit = flows_limit(settings.share);
     let with_bytes = u8::from(settings.protocol.is_some());
-    let buffer_bytes_max = settings.protocol.map_or(0, ApplicationProtocol::buffer_bytes_max);
+    let buffer_bytes_max = settings.protocol.map_or(0, buffer_bytes_max);
     EbpfLoader::new()
         .btf(Some(btf))
         .override_global("ports", ports.as_slice(), true)

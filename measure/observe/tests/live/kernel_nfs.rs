@@ -4,7 +4,7 @@
 use crate::nfs::{BURSTS, CALLS, CONNECTIONS, FILE_BYTES, SeenCall, check_calls, talk};
 use crate::protocols::at_the_same_time;
 use crate::{observe_while, probes};
-use observe::{ApplicationProtocol, IntendedWaits, ObservedRequest, ProbeSettings, RequestQuality};
+use observe::{IntendedWaits, ObservedRequest, ProbeSettings, Protocol, RequestQuality};
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -95,7 +95,7 @@ fn overtaken(calls: &[Vec<SeenCall>]) -> usize {
 pub(crate) fn the_nfs_server_of_the_kernel() {
     let server = KernelServer::start(4);
     let address = SocketAddr::from(([127, 0, 0, 1], PORT));
-    for protocol in [None, Some(ApplicationProtocol::Nfs)] {
+    for protocol in [None, Some(Protocol::Nfs)] {
         let calls = Mutex::new(Vec::new());
         let settings = ProbeSettings { protocol, ..probes(PORT) };
         let watched = observe_while(settings, IntendedWaits::Included, || {

@@ -4,7 +4,7 @@
 use crate::may_observe;
 use crate::protocols::{at_the_same_time, watch_protocol};
 use machine::clock::now;
-use observe::{ApplicationProtocol, ClientRequest, ObservedRequest};
+use observe::{ClientRequest, ObservedRequest, Protocol};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Mutex;
@@ -109,7 +109,7 @@ fn nfs_replies_in_any_order() {
         let file = full_file(&mut server);
         let address = SocketAddr::from(([127, 0, 0, 1], 2049));
         let calls = Mutex::new(Vec::new());
-        let watched = watch_protocol(address, ApplicationProtocol::Nfs, || {
+        let watched = watch_protocol(address, Protocol::Nfs, || {
             at_the_same_time(CONNECTIONS, || {
                 let seen = talk(address, &file);
                 let requests = seen.iter().map(|call| call.request).collect();

@@ -5,9 +5,7 @@ use crate::clients::{Dialogue, Exchange, answer};
 use crate::protocols::{at_the_same_time, watch_protocol};
 use crate::{CLIENTS, Watched, may_observe, observe_while, probes, watch, watch_with};
 use machine::clock::now;
-use observe::{
-    ApplicationProtocol, ClientRequest, IntendedWaits, ObservedRequest, ProbeSettings, RequestQuality,
-};
+use observe::{ClientRequest, IntendedWaits, ObservedRequest, ProbeSettings, Protocol, RequestQuality};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
@@ -151,10 +149,10 @@ pub(crate) fn servers_that_look_before_they_read() {
         let address = address(&server);
         println!("{how}");
         let clients = || crate::clients::run(address, &pausing(), 2);
-        watch_protocol(address, ApplicationProtocol::Http1, clients);
+        watch_protocol(address, Protocol::Http1, clients);
         watch(address, &pausing()).expect_all();
         let clients = || one_request_each(address, 50);
-        watch_protocol(address, ApplicationProtocol::Http1, clients);
+        watch_protocol(address, Protocol::Http1, clients);
     }
 }
 
@@ -167,7 +165,7 @@ fn what_stays_in_the_socket_is_not_read() {
 fn what_is_thrown_away_is_read() {
     let Some(server) = http_server("peek-trunc", 2, None) else { return };
     let address = address(&server);
-    watch_protocol(address, ApplicationProtocol::Http1, || crate::clients::run(address, &pausing(), 2));
+    watch_protocol(address, Protocol::Http1, || crate::clients::run(address, &pausing(), 2));
     watch(address, &pausing()).expect_all();
 }
 
@@ -180,7 +178,7 @@ fn what_is_spliced_is_read() {
     watch(address(&server), &pausing()).expect_all();
     let Some(server) = http_server("peek-splice", 2, None) else { return };
     let address = address(&server);
-    watch_protocol(address, ApplicationProtocol::Http1, || crate::clients::run(address, &pausing(), 2));
+    watch_protocol(address, Protocol::Http1, || crate::clients::run(address, &pausing(), 2));
 }
 
 #[test]
@@ -285,8 +283,7 @@ fn large_answers_lose_no_events() {
     for (variable, ring_bytes) in [(None, 1 << 23), (Some("PARTS"), 1 << 26)] {
         let Some(server) = http_server("plain", LARGE, variable) else { return };
         let address = address(&server);
-        let settings =
-            ProbeSettings { protocol: Some(ApplicationProtocol::Http1), ring_bytes, ..probes(server.port()) };
+        let settings = ProbeSettings { protocol: Some(Protocol::Http1), ring_bytes, ..probes(server.port()) };
         let exchange = Exchange::new(Dialogue::Http, 5);
         let clients = || crate::clients::run(address, &exchange, CLIENTS);
         let watched = observe_while(settings.clone(), IntendedWaits::Included, clients);
@@ -305,7 +302,7 @@ fn several_writes_of_an_answer_are_ordinary() {
     let Some(server) = may_observe().then(nginx).flatten() else { return };
     let address = address(&server);
     let clients = || crate::clients::run(address, &Exchange::new(Dialogue::Http, 100), 2);
-    let watched = watch_protocol(address, ApplicationProtocol::Http1, clients);
+    let watched = watch_protocol(address, Protocol::Http1, clients);
     let doubts = RequestQuality::ALL.map(|(flag, _)| flag);
     let is_certain = |request: &&ObservedRequest| !doubts.iter().any(|flag| request.quality.has(*flag));
     let certain = watched.requests.iter().filter(is_certain).count();
@@ -343,9 +340,9 @@ fn large_values_at_once(server: SocketAddr, memcached: bool) -> Vec<ClientReques
 }
 
 /// The ring has room for what comes while others have the CPUs of the machine.
-fn expect_values_told_apart(server: SocketAddr, protocol: ApplicationProtocol) {
+fn expect_values_told_apart(server: SocketAddr, protocol: Protocol) {
     let settings = ProbeSettings { protocol: Some(protocol), ring_bytes: 1 << 26, ..probes(server.port()) };
-    let is_memcached = protocol == ApplicationProtocol::Memcached;
+    let is_memcached = protocol == Protocol::Memcached;
     let watched = observe_while(settings, IntendedWaits::Included, || {
         at_the_same_time(2, || large_values_at_once(server, is_memcached))
     });
@@ -370,12 +367,12 @@ fn redis() -> Option<RunningServer> {
 fn resp_with_large_values_at_once() {
     let Some(server) = may_observe().then(redis).flatten() else { return };
     let address = address(&server);
-    expect_values_told_apart(address, ApplicationProtocol::Resp);
+    expect_values_told_apart(address, Protocol::Resp);
 }
 
 #[test]
 fn memcached_with_large_values_at_once() {
     let Some(server) = may_observe().then(|| memcached(2)).flatten() else { return };
     let address = address(&server);
-    expect_values_told_apart(address, ApplicationProtocol::Memcached);
+    expect_values_told_apart(address, Protocol::Memcached);
 }

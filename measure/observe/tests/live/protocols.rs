@@ -5,8 +5,7 @@ use crate::clients::{Dialogue, answer};
 use crate::{Watched, addresses, may_observe, observe_while, probes};
 use machine::clock::now;
 use observe::{
-    ApplicationProtocol, ClientRequest, IntendedWaits, ObservedRequest, ProbeSettings, RequestQuality,
-    nesting,
+    ClientRequest, IntendedWaits, ObservedRequest, ProbeSettings, Protocol, RequestQuality, nesting,
 };
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -30,7 +29,7 @@ fn turn<const N: usize>(goes: [&[u8]; N], answers: usize) -> Turn {
 
 pub(crate) fn watch_protocol(
     server: SocketAddr,
-    protocol: ApplicationProtocol,
+    protocol: Protocol,
     clients: impl FnOnce() -> Vec<ClientRequest> + Send,
 ) -> Watched {
     let settings = ProbeSettings { protocol: Some(protocol), ..probes(server.port()) };
@@ -106,9 +105,8 @@ pub(crate) fn http_with_bodies_in_several_goes_and_several_requests_at_once() {
         turn([&[&get[..], &get[..10]].concat(), &get[10..]], 2),
     ];
     for address in addresses(&server) {
-        let watched = watch_protocol(address, ApplicationProtocol::Http1, || {
-            converse(address, Dialogue::Http, &turns, 30)
-        });
+        let watched =
+            watch_protocol(address, Protocol::Http1, || converse(address, Dialogue::Http, &turns, 30));
         // Three of ten come in two goes that are at least a pause apart; those at once share their packet.
         let late = |request: &&ObservedRequest| u128::from(request.sending_time()) >= PAUSE.as_nanos();
         assert!(watched.requests.iter().filter(late).count() >= 3 * 30 * 3);
@@ -127,9 +125,8 @@ pub(crate) fn memcached_in_several_goes_and_several_at_once() {
         turn([b"get key\r\nget k", b"ey\r\nget key\r\n"], 3),
         turn([b"get key key key\r\n"], 1),
     ];
-    let watched = watch_protocol(address, ApplicationProtocol::Memcached, || {
-        converse(address, Dialogue::Memcached, &turns, 50)
-    });
+    let watched =
+        watch_protocol(address, Protocol::Memcached, || converse(address, Dialogue::Memcached, &turns, 50));
     assert_eq!(watched.report.counts.unanswered, 0);
 }
 
@@ -139,9 +136,8 @@ fn what_memcached_leaves_without_an_answer_is_counted() {
     let address = addresses(&server)[0];
     // Nothing is stored: the quiet get has no answer, the set wants none.
     let quiet = turn([b"set other 0 0 2 noreply\r\nab\r\nmg none v q\r\nget none\r\n"], 1);
-    let watched = watch_protocol(address, ApplicationProtocol::Memcached, || {
-        converse(address, Dialogue::Memcached, &[quiet], 20)
-    });
+    let watched =
+        watch_protocol(address, Protocol::Memcached, || converse(address, Dialogue::Memcached, &[quiet], 20));
     let counts = watched.report.counts;
     assert_eq!((counts.one_way, counts.silent, counts.unanswered), (3 * 20, 3 * 20, 0));
 }
@@ -177,7 +173,7 @@ fn memcached_over_udp_with_several_in_flight() {
         };
         (0..200).flat_map(ask).collect()
     };
-    let watched = watch_protocol(address, ApplicationProtocol::Memcached, || at_the_same_time(2, client));
+    let watched = watch_protocol(address, Protocol::Memcached, || at_the_same_time(2, client));
     assert_eq!(watched.requests.len(), 2 * 200 * 4);
     let unseen = |request: &&ObservedRequest| request.quality.has(RequestQuality::WRITE_UNSEEN);
     assert_eq!(watched.requests.iter().find(unseen), None);
@@ -188,8 +184,7 @@ fn memcached_over_udp_with_several_in_flight() {
 fn nbd_answers_in_another_order() {
     let Some(server) = may_observe().then(slow_reading_nbdkit).flatten() else { return };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()));
-    let watched =
-        watch_protocol(address, ApplicationProtocol::Nbd, || at_the_same_time(2, || talk_nbd(address, 40)));
+    let watched = watch_protocol(address, Protocol::Nbd, || at_the_same_time(2, || talk_nbd(address, 40)));
     // Each burst has two reads, which arrive before its two writes and are answered behind them.
     let is_read = |request: &&ObservedRequest| request.answer_bytes == 16 + 4096;
     assert_eq!(watched.requests.iter().filter(is_read).count(), 2 * 40 * 2);
@@ -209,7 +204,7 @@ fn nbd_answers_in_another_order() {
 fn nbd_connections_from_before_the_observation() {
     let Some(server) = may_observe().then(slow_reading_nbdkit).flatten() else { return };
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()));
-    let settings = ProbeSettings { protocol: Some(ApplicationProtocol::Nbd), ..probes(server.port()) };
+    let settings = ProbeSettings { protocol: Some(Protocol::Nbd), ..probes(server.port()) };
     let mut streams = [(), ()].map(|()| connect_nbd(address).0);
     let mut sent = Vec::new();
     let watched = observe_while(settings, IntendedWaits::Included, || {
@@ -289,7 +284,7 @@ fn send_bursts(stream: &mut TcpStream, bursts: u64) -> Vec<ClientRequest> {
 fn another_protocol_than_the_named_one() {
     let Some(server) = may_observe().then(|| memcached(1)).flatten() else { return };
     let address = addresses(&server)[0];
-    let settings = ProbeSettings { protocol: Some(ApplicationProtocol::Http1), ..probes(server.port()) };
+    let settings = ProbeSettings { protocol: Some(Protocol::Http1), ..probes(server.port()) };
     let watched = observe_while(settings, IntendedWaits::Included, || {
         converse(address, Dialogue::Memcached, &[turn([b"get none\r\n"], 1)], 100)
     });
@@ -347,7 +342,7 @@ fn http_bodies_that_end_with_the_connection() {
     }
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
-    let watched = watch_protocol(address, ApplicationProtocol::Http1, || {
+    let watched = watch_protocol(address, Protocol::Http1, || {
         let ask = |_| {
             let mut stream = TcpStream::connect(address).expect("the server listens");
             let client = stream.local_addr().expect("it is connected");

@@ -4,8 +4,8 @@ use crate::clients::{self, Load};
 use crate::injected::{self, Injected};
 use machine::affinity;
 use observe::{
-    ApplicationProtocol, IntendedWaits, ObservationReport, ObservationSettings, ProbeSettings,
-    ReplayedPercentile, TakenOut, observe,
+    IntendedWaits, ObservationReport, ObservationSettings, ProbeSettings, Protocol, ReplayedPercentile,
+    TakenOut, observe,
 };
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::LazyLock;
@@ -47,10 +47,10 @@ impl Server {
         }
     }
 
-    fn protocol(self) -> ApplicationProtocol {
+    fn protocol(self) -> Protocol {
         match self {
-            Self::Memcached => ApplicationProtocol::Memcached,
-            Self::Nginx => ApplicationProtocol::Http1,
+            Self::Memcached => Protocol::Memcached,
+            Self::Nginx => Protocol::Http1,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::blank_event;
 use observe::{
-    ApplicationProtocol, EventKind, JoinCounts, KernelEvent, ObservedRequest, RequestJoiner, RequestPoint,
+    EventKind, JoinCounts, KernelEvent, ObservedRequest, Protocol, RequestJoiner, RequestPoint,
     RequestQuality,
 };
 use proptest::prelude::*;
@@ -241,7 +241,7 @@ fn play(planned: &[PlannedConnection], choices: &[u8], writes: ReportedWrites) -
     server
 }
 
-fn join(events: &[KernelEvent], protocol: Option<ApplicationProtocol>) -> (Vec<ObservedRequest>, JoinCounts) {
+fn join(events: &[KernelEvent], protocol: Option<Protocol>) -> (Vec<ObservedRequest>, JoinCounts) {
     let mut joiner = RequestJoiner::of_protocol(protocol);
     let mut finished = Vec::new();
     events.iter().for_each(|event| joiner.handle(event, &mut finished));
@@ -290,7 +290,7 @@ proptest! {
         let choices: Vec<u8> = choices.into_iter().chain((0..=255).step_by(3)).collect();
         let writes = if is_old { ReportedWrites::MarkOnly } else { ReportedWrites::Whole };
         let server = play(&planned, &choices, writes);
-        let (requests, counts) = join(&server.events, is_named.then_some(ApplicationProtocol::Nfs));
+        let (requests, counts) = join(&server.events, is_named.then_some(Protocol::Nfs));
         let mut calls: Vec<CallTruth> = requests.iter().map(found).collect();
         let mut truths = server.truths.clone();
         calls.sort_unstable();

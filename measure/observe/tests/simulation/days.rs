@@ -6,9 +6,7 @@
 use crate::messages::{RequestFacts, facts};
 use crate::random::RandomNumbers;
 use crate::{blank_event, is_told_surely};
-use observe::{
-    ApplicationProtocol, EventKind, KernelEvent, ObservedRequest, RequestJoiner, RequestQuality, TableSizes,
-};
+use observe::{EventKind, KernelEvent, ObservedRequest, Protocol, RequestJoiner, RequestQuality, TableSizes};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Small enough that each table is full many times a day.
@@ -61,7 +59,7 @@ pub(crate) struct Days {
     unanswered: VecDeque<Client>,
     unread: VecDeque<Client>,
     calls: VecDeque<Client>,
-    protocol: Option<ApplicationProtocol>,
+    protocol: Option<Protocol>,
     limits: &'static TableSizes,
     pub(crate) joiner: RequestJoiner,
     pub(crate) found: Vec<ObservedRequest>,
@@ -74,15 +72,11 @@ pub(crate) struct Days {
 }
 
 impl Days {
-    pub(crate) fn new(protocol: Option<ApplicationProtocol>, seed: u64) -> Self {
+    pub(crate) fn new(protocol: Option<Protocol>, seed: u64) -> Self {
         Self::with_limits(protocol, seed, &LIMITS)
     }
 
-    pub(crate) fn with_limits(
-        protocol: Option<ApplicationProtocol>,
-        seed: u64,
-        limits: &'static TableSizes,
-    ) -> Self {
+    pub(crate) fn with_limits(protocol: Option<Protocol>, seed: u64, limits: &'static TableSizes) -> Self {
         Self {
             random: RandomNumbers::new(seed),
             now: 1_000_000,
@@ -400,7 +394,7 @@ fn memory_is_bounded_over_days() {
 #[test]
 fn memory_is_bounded_where_the_protocol_is_known() {
     for seed in 0..3 {
-        let mut days = Days::new(Some(ApplicationProtocol::Resp), seed);
+        let mut days = Days::new(Some(Protocol::Resp), seed);
         let found = pass(&mut days);
         let counts = days.joiner.counts();
         println!("{found} of {}: {counts:?}, {:?}", days.requests, days.largest);
@@ -413,7 +407,7 @@ fn memory_is_bounded_where_the_protocol_is_known() {
 
 #[test]
 fn memory_of_all_connections_together_is_bounded_over_days() {
-    for (seed, protocol) in [None, Some(ApplicationProtocol::Resp)].into_iter().enumerate() {
+    for (seed, protocol) in [None, Some(Protocol::Resp)].into_iter().enumerate() {
         let mut days = Days::with_limits(protocol, seed as u64, &LITTLE_MEMORY);
         let found = pass(&mut days);
         let counts = days.joiner.counts();

@@ -1,9 +1,7 @@
 //! Answers before all of a request is read, connections that end with them, and messages that begin where nobody knows.
 
 use crate::{blank_event, is_told_surely};
-use observe::{
-    ApplicationProtocol, EventKind, JoinCounts, KernelEvent, ObservedRequest, RequestJoiner, RequestQuality,
-};
+use observe::{EventKind, JoinCounts, KernelEvent, ObservedRequest, Protocol, RequestJoiner, RequestQuality};
 
 const READER: u32 = 7;
 
@@ -18,12 +16,12 @@ struct Scene {
 }
 
 impl Scene {
-    fn of(protocol: Option<ApplicationProtocol>) -> Self {
+    fn of(protocol: Option<Protocol>) -> Self {
         let joiner = RequestJoiner::of_protocol(protocol);
         Self { joiner, found: Vec::new(), time: 1000, arrived: 0, read: 0, written: 0 }
     }
 
-    fn new_connection(protocol: Option<ApplicationProtocol>) -> Self {
+    fn new_connection(protocol: Option<Protocol>) -> Self {
         let mut scene = Self::of(protocol);
         scene.report(EventKind::Open, (0, 0), blank_event(0, EventKind::Open), &[]);
         scene
@@ -163,7 +161,7 @@ const ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 3\r\n\r\nabc
 /// The server closes the connection before all of its answer is sent.
 #[test]
 fn http_answers_to_half_a_head() {
-    let mut scene = Scene::new_connection(Some(ApplicationProtocol::Http1));
+    let mut scene = Scene::new_connection(Some(Protocol::Http1));
     let length = HALF_HEAD.len() + REST.len();
     let (found, counts) = scene.packet(length).read(HALF_HEAD).answer(&ANSWER[..ANSWER.len() - 1]).close();
     assert_eq!((found, counts), (vec![(10, ANSWER.len() as u64 - 1, false)], ALL_JOINED));
@@ -172,7 +170,7 @@ fn http_answers_to_half_a_head() {
 /// Which answer belongs to which request after that is not known: it is told apart by packets again.
 #[test]
 fn http_goes_on_after_an_answer_to_half_a_head() {
-    let mut scene = Scene::new_connection(Some(ApplicationProtocol::Http1));
+    let mut scene = Scene::new_connection(Some(Protocol::Http1));
     let all = [HALF_HEAD, REST].concat();
     scene.packet(all.len()).read(HALF_HEAD).answer(ANSWER).read(REST);
     assert_eq!((scene.found.len(), scene.joiner.open_between(&(0..u64::MAX))), (1, 0));
@@ -188,11 +186,11 @@ fn http_goes_on_after_an_answer_to_half_a_head() {
 fn http_connections_that_end_in_the_middle() {
     let post = b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nab";
     for part in [HALF_HEAD, post] {
-        let mut scene = Scene::new_connection(Some(ApplicationProtocol::Http1));
+        let mut scene = Scene::new_connection(Some(Protocol::Http1));
         let (found, counts) = scene.packet(part.len()).read(part).close();
         assert_eq!((found.len(), counts), (0, JoinCounts { unanswered: 1, ..ALL_JOINED }));
     }
-    let mut scene = Scene::new_connection(Some(ApplicationProtocol::Http1));
+    let mut scene = Scene::new_connection(Some(Protocol::Http1));
     let all = [HALF_HEAD, REST].concat();
     let (found, counts) = scene.exchange(&all, ANSWER).answer(ANSWER).close();
     assert_eq!((found.len(), counts), (1, JoinCounts { unrequested: 1, ..ALL_JOINED }));
@@ -201,7 +199,7 @@ fn http_connections_that_end_in_the_middle() {
 /// Messages begin to be told apart inside of a value: what is read in part is not the beginning of a request that is sure.
 #[test]
 fn a_request_that_began_where_nobody_knows_is_a_guess() {
-    let mut scene = Scene::of(Some(ApplicationProtocol::Memcached));
+    let mut scene = Scene::of(Some(Protocol::Memcached));
     scene.exchange(b"get a\r\n", b"END\r\n");
     scene.packet(2).read(b"xx").packet(2).read(b"\r\n").answer(b"STORED\r\n");
     let (found, counts) = scene.exchange(b"get b\r\n", b"END\r\n").exchange(b"get c\r\n", b"END\r\n").close();
@@ -212,7 +210,7 @@ fn a_request_that_began_where_nobody_knows_is_a_guess() {
 /// The first request that is told apart is a guess, though the reader has slept.
 #[test]
 fn the_first_request_is_a_guess_after_a_sleep() {
-    let mut scene = Scene::of(Some(ApplicationProtocol::Memcached));
+    let mut scene = Scene::of(Some(Protocol::Memcached));
     scene.exchange(b"get a\r\n", b"END\r\n").exchange(b"\r\n", b"STORED\r\n");
     let (found, _) = scene.exchange(b"get b\r\n", b"END\r\n").close();
     assert_eq!(found[1..], [(2, 8, true), (7, 5, false)]);
@@ -230,7 +228,7 @@ fn nbd_reply(cookie: u8) -> Vec<u8> {
 /// A server that reads requests one by one, and answers by other threads while it reads further ones of a packet.
 #[test]
 fn nbd_that_was_there_before_begins_with_a_packet() {
-    let mut scene = Scene::of(Some(ApplicationProtocol::Nbd));
+    let mut scene = Scene::of(Some(Protocol::Nbd));
     for burst in 0..3 {
         let cookies = [burst * 4, burst * 4 + 1, burst * 4 + 2, burst * 4 + 3];
         scene.packet(4 * 28);
@@ -252,7 +250,7 @@ fn nbd_that_was_there_before_begins_with_a_packet() {
 /// A read in the middle of the data of a write is no beginning, and is not tried as one.
 #[test]
 fn nbd_does_not_begin_with_data() {
-    let mut scene = Scene::of(Some(ApplicationProtocol::Nbd));
+    let mut scene = Scene::of(Some(Protocol::Nbd));
     for _ in 0..5 {
         scene.exchange(&[7; 20], &nbd_reply(0));
     }

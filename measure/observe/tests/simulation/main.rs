@@ -17,8 +17,7 @@ mod worker;
 use machine::{Machine, Truth};
 use messages::{Conversation, call, facts, reply};
 use observe::{
-    ApplicationProtocol, EventKind, KernelEvent, ObservedRequest, POINTS, RequestJoiner, RequestQuality,
-    ThreadSchedule,
+    EventKind, KernelEvent, ObservedRequest, POINTS, Protocol, RequestJoiner, RequestQuality, ThreadSchedule,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -143,7 +142,7 @@ proptest! {
     /// were, by looking at each byte.
     #[test]
     fn messages_are_found_wherever_they_are_cut(seed: u64, steps in 1..400usize, in_order: bool) {
-        let protocol = if in_order { ApplicationProtocol::Resp } else { ApplicationProtocol::Nfs };
+        let protocol = if in_order { Protocol::Resp } else { Protocol::Nfs };
         let conversation = Conversation::hold(protocol, seed, steps, usize::MAX);
         let (found, joiner) = conversation.join();
         let mut truths = conversation.truths();
@@ -160,7 +159,7 @@ proptest! {
     /// Where only the first bytes of reads and writes are seen, what is told apart by messages is true all the same.
     #[test]
     fn messages_with_holes_are_true_or_counted(seed: u64, seen_max in 1..400usize, in_order: bool) {
-        let protocol = if in_order { ApplicationProtocol::Resp } else { ApplicationProtocol::Nfs };
+        let protocol = if in_order { Protocol::Resp } else { Protocol::Nfs };
         let conversation = Conversation::hold(protocol, seed, 200, seen_max);
         let (found, joiner) = conversation.join();
         let mut truths = conversation.truths();
@@ -176,7 +175,7 @@ proptest! {
     /// Events are missing, and the kernel says so: what is told apart by messages is true all the same.
     #[test]
     fn messages_after_a_gap_are_true(seed: u64, from: prop::sample::Index, missing in 1..50u16, in_order: bool) {
-        let protocol = if in_order { ApplicationProtocol::Resp } else { ApplicationProtocol::Nfs };
+        let protocol = if in_order { Protocol::Resp } else { Protocol::Nfs };
         let mut conversation = Conversation::hold(protocol, seed, 200, usize::MAX);
         let from = from.index(conversation.events.len());
         let until = (from + usize::from(missing)).min(conversation.events.len() - 1);
@@ -194,13 +193,13 @@ proptest! {
     fn hostile_bytes_do_no_harm(
         seed: u64,
         protocol in prop::sample::select(vec![
-            ApplicationProtocol::Http1, ApplicationProtocol::Resp, ApplicationProtocol::Memcached,
-            ApplicationProtocol::Nbd, ApplicationProtocol::Nfs,
+            Protocol::Http1, Protocol::Resp, Protocol::Memcached,
+            Protocol::Nbd, Protocol::Nfs,
         ]),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..40),
         swaps in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..20),
     ) {
-        let mut conversation = Conversation::hold(ApplicationProtocol::Resp, seed, 100, usize::MAX);
+        let mut conversation = Conversation::hold(Protocol::Resp, seed, 100, usize::MAX);
         let length = conversation.events.len();
         for (place, with) in damage {
             let (_, bytes) = &mut conversation.events[place.index(length)];
@@ -237,7 +236,7 @@ proptest! {
 /// pass for empty fragments of the next message: that is a guess, and those after it are none.
 #[test]
 fn where_a_first_message_begins_is_a_guess() {
-    let mut joiner = RequestJoiner::of_protocol(Some(ApplicationProtocol::Nfs));
+    let mut joiner = RequestJoiner::of_protocol(Some(Protocol::Nfs));
     let mut found = Vec::new();
     let mut time = 1000;
     let mut asked = 0;
@@ -276,7 +275,7 @@ fn where_a_first_message_begins_is_a_guess() {
 /// A client that sends without end to a server that does not answer: what is kept of it is given up in time.
 #[test]
 fn what_is_kept_of_a_connection_is_bounded() {
-    let mut joiner = RequestJoiner::of_protocol(Some(ApplicationProtocol::Resp));
+    let mut joiner = RequestJoiner::of_protocol(Some(Protocol::Resp));
     let mut found = Vec::new();
     joiner.handle(&blank_event(1, EventKind::Open), &mut found);
     for number in 0..20_000u32 {

@@ -3,7 +3,7 @@
 #![allow(clippy::cast_possible_truncation, reason = "the numbers are small")]
 
 use crate::blank_event;
-use observe::{ApplicationProtocol, EventKind, KernelEvent, ObservedRequest, RequestJoiner};
+use observe::{EventKind, KernelEvent, ObservedRequest, Protocol, RequestJoiner};
 use std::collections::VecDeque;
 
 const PACKET_MAX: u64 = 1400;
@@ -29,7 +29,7 @@ struct Message {
 /// What has happened on the connection.
 pub(crate) struct Conversation {
     pub(crate) events: Vec<(KernelEvent, Vec<u8>)>,
-    protocol: ApplicationProtocol,
+    protocol: Protocol,
     random: u64,
     now: u64,
     /// What each side has said; requests and their answers, those without one yet at the end.
@@ -54,7 +54,7 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     /// Some steps of a connection that is new, and then everything that is left.
-    pub(crate) fn hold(protocol: ApplicationProtocol, seed: u64, steps: usize, seen_max: usize) -> Self {
+    pub(crate) fn hold(protocol: Protocol, seed: u64, steps: usize, seen_max: usize) -> Self {
         let mut conversation = Self {
             events: Vec::new(),
             protocol,
@@ -160,7 +160,7 @@ impl Conversation {
             let length = if self.below(4) == 0 { self.below(3000) } else { self.below(60) } as usize;
             let number = self.requests.len() as u32;
             let said = match self.protocol {
-                ApplicationProtocol::Nfs => call(number, length),
+                Protocol::Nfs => call(number, length),
                 _ => command(length),
             };
             let begin = self.client.len();
@@ -203,8 +203,7 @@ impl Conversation {
         for number in done {
             // Replies of RPC come in any order.
             let places = self.to_write.len() as u64 + 1;
-            let place =
-                if self.protocol == ApplicationProtocol::Nfs { self.below(places) } else { places - 1 };
+            let place = if self.protocol == Protocol::Nfs { self.below(places) } else { places - 1 };
             self.to_write.insert(place as usize, number);
         }
     }
@@ -215,7 +214,7 @@ impl Conversation {
             let Some(number) = self.to_write.pop_front() else { break };
             let length = self.below(2000) as usize;
             let said = match self.protocol {
-                ApplicationProtocol::Nfs => reply(number as u32, length),
+                Protocol::Nfs => reply(number as u32, length),
                 _ => [format!("${length}\r\n").as_bytes(), &vec![b'$'; length], b"\r\n"].concat(),
             };
             let begin = self.server.len();

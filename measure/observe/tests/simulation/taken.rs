@@ -2,7 +2,7 @@
 //! of them is joined with what is written later.
 
 use crate::blank_event;
-use observe::{ApplicationProtocol, EventKind, JoinCounts, KernelEvent, ObservedRequest, RequestJoiner};
+use observe::{EventKind, JoinCounts, KernelEvent, ObservedRequest, Protocol, RequestJoiner};
 
 const REQUEST: u32 = 40;
 const ANSWER: u32 = 60;
@@ -20,7 +20,7 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(protocol: Option<ApplicationProtocol>) -> Self {
+    fn new(protocol: Option<Protocol>) -> Self {
         let joiner = RequestJoiner::of_protocol(protocol);
         Self { joiner, found: Vec::new(), time: 1_000, client: FIRST, server: 7, taken: FIRST }
     }
@@ -122,7 +122,7 @@ fn what_nobody_takes_is_not_taken_unseen() {
 
 #[test]
 fn subflows_of_mptcp_are_counted() {
-    let mut connection = Connection::new(Some(ApplicationProtocol::Http1));
+    let mut connection = Connection::new(Some(Protocol::Http1));
     for _ in 0..5 {
         connection.arrive(true);
         connection.take(None);

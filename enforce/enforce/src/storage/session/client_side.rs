@@ -6,9 +6,8 @@ use super::ProxySession;
 use super::close_reason::{CloseReason, ProxySide};
 use super::incoming::IncomingRequest;
 use super::phase::ClientPhase;
-use crate::deployment::FrontProtocol;
 use units::Bytes;
-use wire::{Extent, ParseStep, ReplyExpectation, RequestClass, RequestHead};
+use wire::{ExportSource, Extent, ParseStep, ReplyExpectation, RequestClass, RequestHead};
 
 /// Maximum number of a session's requests in the queue; enough for any client that limits itself.
 pub(super) const QUEUED_MAX: usize = 256;
@@ -104,10 +103,10 @@ impl ProxySession {
         self.server.output.len() >= SERVER_OUTPUT_MAX || self.server.replies.is_full()
     }
 
-    /// Returns true if an NBD client has no export yet. The client may pipeline data requests behind the
+    /// Returns true if the client has yet to name its export. The client may pipeline data requests behind the
     /// option that selects its export, and those must not overtake it in the queue.
     pub(in super::super) fn is_in_handshake(&self) -> bool {
-        self.protocol == FrontProtocol::Nbd && self.codec.export_name().is_none()
+        self.protocol.row().export == ExportSource::Handshake && self.codec.export_name().is_none()
     }
 
     /// Parses requests from buffered input, as many as the session may accept.
@@ -295,10 +294,10 @@ impl ProxySession {
         }
     }
 
-    /// Returns the class of a complete request. For NFS, its size is at least the bytes received, wherever in
+    /// Returns the class of a complete request. Where the head may state a false size, the size is at least the bytes received, wherever in
     /// the record they were: a client cannot hide data behind a small count.
     pub(super) fn class_by_size(&self, request: &ProxyRequest) -> RequestClass {
-        if self.protocol != FrontProtocol::Nfs {
+        if !self.protocol.row().has_unchecked_size {
             return request.class;
         }
         let data = request.received.saturating_sub(WRITE_HEAD_MAX);

@@ -6,9 +6,8 @@ use super::super::request::{RequestEnding, RequestState};
 use super::super::shared::SharedState;
 use super::ProxySession;
 use super::shutdown::SERVER_PATIENCE_NS;
-use crate::deployment::FrontProtocol;
 use discipline::enforce::{ArrivingRequest, DeviceOperation};
-use wire::RequestClass;
+use wire::{ExportSource, RequestClass};
 
 /// Device time charged for a step of the NBD handshake, nanoseconds. The device does no work for it, but a
 /// positive cost limits endless handshakes.
@@ -41,7 +40,7 @@ impl ProxySession {
                 self.forward_bytes(bytes);
                 shared.requests.remove(number);
             }
-            RequestEnding::Forwarded if request.is_control() && self.protocol != FrontProtocol::Memcached => {
+            RequestEnding::Forwarded if request.is_control() && self.protocol.row().has_ids => {
                 self.goodbye = Some(number);
             }
             RequestEnding::Reply | RequestEnding::Forwarded | RequestEnding::Repeated => {
@@ -217,11 +216,11 @@ impl ProxySession {
         self.flow
     }
 
-    /// Returns a request's flow within its workload. memcached has a single flow, which keeps the order.
+    /// Returns a request's flow within its workload. A protocol that is answered in order has a single flow, which keeps the order.
     fn flow_within(&self, workload: u32, number: u32, shared: &SharedState) -> u32 {
         let request = shared.requests.get(number);
         let largest = shared.enforced.rules.flows.get(&workload).and_then(|rules| rules.largest);
-        if self.protocol == FrontProtocol::Memcached {
+        if !self.protocol.row().has_ids {
             workload
         } else if request.is_control() {
             workload | CONTROL_FLOW
@@ -235,12 +234,12 @@ impl ProxySession {
     /// Determines the session's workload anew, and moves its waiting requests to the end of that flow, in
     /// order.
     pub(in super::super) fn identify(&mut self, shared: &mut SharedState) {
-        self.flow = match self.protocol {
-            FrontProtocol::Nfs => {
+        self.flow = match self.protocol.row().export {
+            ExportSource::FileHandle => {
                 shared.flow_for(self.peer, self.export.map(|export| shared.exports.path(export)))
             }
-            FrontProtocol::Nbd => shared.flow_for(self.peer, self.codec.export_name()),
-            FrontProtocol::Memcached => shared.flow_for(self.peer, None),
+            ExportSource::Handshake => shared.flow_for(self.peer, self.codec.export_name()),
+            ExportSource::None => shared.flow_for(self.peer, None),
         };
         for number in self.waiting_in_order(shared) {
             let request = shared.requests.get(number);

@@ -4,7 +4,6 @@ use super::super::shared::SharedState;
 use super::ProxySession;
 use super::close_reason::{CloseReason, ProxySide};
 use super::phase::ServerPhase;
-use crate::deployment::FrontProtocol;
 use wire::{Extent, ParseStep, ReplyHead};
 
 impl ProxySession {
@@ -93,7 +92,7 @@ impl ProxySession {
         if let Some(mount) = self.codec.take_mount() {
             shared.learn_export(&mount.path, &mount.root);
         }
-        if self.protocol == FrontProtocol::Memcached {
+        if !self.protocol.row().has_ids {
             return self.on_ordered_reply(reply, len, is_last, shared);
         }
         let in_flight = &mut self.server.in_flight;
@@ -106,7 +105,7 @@ impl ProxySession {
         }
     }
 
-    /// memcached answers in order, so the requests before the answered one are also done.
+    /// Replies come in order, so the requests before the answered one are also done.
     fn on_ordered_reply(&mut self, reply: &ReplyHead, len: u64, is_last: bool, shared: &mut SharedState) {
         while let Some(&(id, number)) = self.server.in_flight.front() {
             if id > reply.id || (id == reply.id && !is_last) {

@@ -5,12 +5,12 @@ use crate::caller::{BLOCK, Caller};
 use crate::ground::{stranger, usual_policy};
 use crate::proxy::policy;
 use crate::trial::Scene;
-use enforce::deployment::FrontProtocol::{self, Memcached, Nbd, Nfs};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{self, Read, Write};
 use std::time::Duration;
+use wire::Protocol::{self, Memcached, Nbd, Nfs};
 
-fn connect(scene: &Scene<'_>, protocol: FrontProtocol, number: u8) -> io::Result<Caller> {
+fn connect(scene: &Scene<'_>, protocol: Protocol, number: u8) -> io::Result<Caller> {
     Caller::connect(&scene.ground.fronts, protocol, stranger(number), b'f')
 }
 
@@ -37,7 +37,7 @@ pub(super) fn hang_up(scene: &Scene<'_>) {
 }
 
 /// Writes of 8 MiB that stop after a quarter, on 16 connections, repeatedly.
-fn stop_in_writes(scene: &Scene<'_>, protocol: FrontProtocol, size: usize, sent: usize) {
+fn stop_in_writes(scene: &Scene<'_>, protocol: Protocol, size: usize, sent: usize) {
     on_threads(scene, 16, |_| {
         while !scene.is_over() {
             let Ok(mut caller) = connect(scene, protocol, 1) else { continue };

@@ -4,10 +4,10 @@ use super::on_threads;
 use crate::caller::{BLOCK, Caller};
 use crate::ground::stranger;
 use crate::trial::Scene;
-use enforce::deployment::FrontProtocol::Nbd;
 use std::io::Write;
 use std::time::Duration;
 use testkit::connect_from;
+use wire::Protocol::Nbd;
 
 /// Connects, makes one request, and leaves.
 pub(super) fn churn(scene: &Scene<'_>) {

@@ -8,13 +8,13 @@ pub mod silence;
 use crate::caller::{BLOCK, Caller};
 use crate::ground::stranger;
 use crate::trial::Scene;
-use enforce::deployment::FrontProtocol;
 use std::net::Ipv4Addr;
+use wire::Protocol;
 
 /// A script, with a similar harmless load.
 pub struct HostileScript {
     pub name: &'static str,
-    pub protocol: FrontProtocol,
+    pub protocol: Protocol,
     /// Connections and requests in flight on each, of the plain flood for comparison.
     pub like: (usize, usize),
     /// Size of the flood's reads, with the same device time as the script's requests.
@@ -28,14 +28,14 @@ pub struct HostileScript {
 
 const fn script(
     name: &'static str,
-    protocol: FrontProtocol,
+    protocol: Protocol,
     like: (usize, usize),
     act: fn(&Scene<'_>),
 ) -> HostileScript {
     HostileScript { name, protocol, like, like_size: BLOCK, fields: "", connects: false, act }
 }
 
-use FrontProtocol::{Memcached, Nbd, Nfs};
+use Protocol::{Memcached, Nbd, Nfs};
 
 /// All scripts.
 pub const ALL: &[HostileScript] = &[
@@ -117,7 +117,7 @@ fn on_threads(scene: &Scene<'_>, count: usize, each: impl Fn(usize) + Sync) {
 /// end.
 fn pipelines(
     scene: &Scene<'_>,
-    protocol: FrontProtocol,
+    protocol: Protocol,
     from: Ipv4Addr,
     (connections, depth): (usize, usize),
     ask: impl Fn(&mut Caller) + Sync,
@@ -131,7 +131,7 @@ fn pipelines(
 
 fn pipeline(
     scene: &Scene<'_>,
-    protocol: FrontProtocol,
+    protocol: Protocol,
     from: Ipv4Addr,
     depth: usize,
     ask: &impl Fn(&mut Caller),
@@ -150,6 +150,6 @@ fn pipeline(
 }
 
 /// Plain best effort.
-pub fn flood(scene: &Scene<'_>, protocol: FrontProtocol, like: (usize, usize), size: u32) {
+pub fn flood(scene: &Scene<'_>, protocol: Protocol, like: (usize, usize), size: u32) {
     pipelines(scene, protocol, stranger(1), like, |caller| caller.read(size));
 }

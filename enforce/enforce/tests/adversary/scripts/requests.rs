@@ -5,9 +5,9 @@ use crate::caller::{BLOCK, Caller};
 use crate::ground::{GOLD, stranger};
 use crate::speech::put;
 use crate::trial::Scene;
-use FrontProtocol::{Memcached, Nbd, Nfs};
-use enforce::deployment::FrontProtocol;
+use Protocol::{Memcached, Nbd, Nfs};
 use std::time::Duration;
+use wire::Protocol;
 use wire::nbd::protocol::{CMD_CACHE, CMD_WRITE_ZEROES};
 
 /// Almost 4 GiB.
@@ -107,7 +107,7 @@ pub(super) fn tiny_pipeline_memcached(scene: &Scene<'_>) {
 }
 
 /// The workload itself makes requests that are refused, on another connection, while others flood.
-fn beside_flood(scene: &Scene<'_>, protocol: FrontProtocol, ask: impl Fn(&mut Caller) + Sync) {
+fn beside_flood(scene: &Scene<'_>, protocol: Protocol, ask: impl Fn(&mut Caller) + Sync) {
     on_threads(scene, 5, |number| {
         while !scene.is_over() {
             if number > 0 {
@@ -121,7 +121,7 @@ fn beside_flood(scene: &Scene<'_>, protocol: FrontProtocol, ask: impl Fn(&mut Ca
 
 fn ask_now_and_then(
     scene: &Scene<'_>,
-    protocol: FrontProtocol,
+    protocol: Protocol,
     ask: &impl Fn(&mut Caller),
 ) -> std::io::Result<()> {
     let mut caller = Caller::connect(&scene.ground.fronts, protocol, GOLD, b'g')?;

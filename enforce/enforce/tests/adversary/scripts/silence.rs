@@ -4,9 +4,9 @@ use super::on_threads;
 use crate::caller::Caller;
 use crate::ground::stranger;
 use crate::trial::Scene;
-use enforce::deployment::FrontProtocol::{Memcached, Nfs};
 use std::io::{self, Write};
 use std::time::Duration;
+use wire::Protocol::{Memcached, Nfs};
 
 /// Commands that memcached does not answer.
 const SILENT: &str =

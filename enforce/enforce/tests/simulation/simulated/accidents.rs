@@ -6,7 +6,7 @@ use super::link::FarEnd;
 use super::plan::MS;
 use super::tamper::Tampering;
 use super::world::{ControlAction, World, WorldEvent};
-use enforce::deployment::FrontProtocol;
+use wire::Protocol;
 
 impl World {
     /// An accident may happen now, and another one later.
@@ -61,7 +61,7 @@ impl World {
         } else if self.faults.strikes(FaultKind::ServerReset, &mut self.dice) {
             let is_reset = self.dice.one_in(2);
             self.break_server_link(link, "the connection to the server broke", is_reset);
-        } else if self.plan.fronts[self.links[link].front] == FrontProtocol::Nfs
+        } else if self.plan.fronts[self.links[link].front] == Protocol::Nfs
             && self.faults.strikes(FaultKind::Callback, &mut self.dice)
         {
             self.call_client(link);

@@ -1,8 +1,8 @@
 //! Outstanding answers of a client: their expected bytes, compared with those received.
 
 use super::reader::number;
-use enforce::deployment::FrontProtocol;
 use std::collections::{BTreeMap, VecDeque};
+use wire::Protocol;
 
 /// An outstanding answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ struct OwedAnswer {
 /// Outstanding answers of a connection, with their totals.
 #[derive(Debug)]
 pub struct ReplyBook {
-    protocol: FrontProtocol,
+    protocol: Protocol,
     /// Answers that come in this order, before all others.
     ordered: VecDeque<OwedAnswer>,
     /// Answers that come in any order, by identifier.
@@ -37,7 +37,7 @@ pub struct ReceivedAnswers {
 
 impl ReplyBook {
     /// Creates the book of a new connection.
-    pub fn new(protocol: FrontProtocol) -> Self {
+    pub fn new(protocol: Protocol) -> Self {
         let ordered = VecDeque::new();
         let by_id = BTreeMap::new();
         Self { protocol, ordered, by_id, inbox: Vec::new(), open: 0, answered: 0 }
@@ -88,7 +88,7 @@ impl ReplyBook {
 
 /// Takes one answer from the start of `rest`, and returns its length if it is complete.
 fn take_answer(
-    protocol: FrontProtocol,
+    protocol: Protocol,
     rest: &[u8],
     ordered: &mut VecDeque<OwedAnswer>,
     by_id: &mut BTreeMap<u64, VecDeque<OwedAnswer>>,
@@ -101,11 +101,12 @@ fn take_answer(
             return Ok(None);
         }
         let id = match protocol {
-            FrontProtocol::Memcached => return Err("an answer to nothing".to_owned()),
-            FrontProtocol::Nbd => number(&rest[8..16]),
-            FrontProtocol::Nfs => number(&rest[4..8]),
+            Protocol::Memcached => return Err("an answer to nothing".to_owned()),
+            Protocol::Nbd => number(&rest[8..16]),
+            Protocol::Nfs => number(&rest[4..8]),
+            Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
         };
-        if protocol == FrontProtocol::Nfs && number(&rest[8..12]) == 0 {
+        if protocol == Protocol::Nfs && number(&rest[8..12]) == 0 {
             let len = 4 + usize::try_from(number(&rest[..4]) & 0x7FFF_FFFF).expect("31 bits");
             if rest.len() < len {
                 return Ok(None);
@@ -126,7 +127,7 @@ fn take_answer(
     }
     received.asked_at.push(owed.asked_at);
     if ordered.pop_front().is_none() {
-        let id = if protocol == FrontProtocol::Nbd { number(&rest[8..16]) } else { number(&rest[4..8]) };
+        let id = if protocol == Protocol::Nbd { number(&rest[8..16]) } else { number(&rest[4..8]) };
         if let Some(answers) = by_id.get_mut(&id) {
             answers.pop_front();
             if answers.is_empty() {

@@ -8,8 +8,8 @@ use super::reader::RequestReader;
 use super::requests::RequestSource;
 use super::rpc_reader::{record_of, words};
 use super::world::{LEAVES_AFTER_NS, World, WorldEvent};
-use enforce::deployment::FrontProtocol;
 use std::collections::VecDeque;
+use wire::Protocol;
 
 /// Maximum number of requests that hostile clients send in one connection beyond their plan, so that
 /// worlds end.
@@ -40,7 +40,7 @@ pub struct SimulatedClient {
 
 impl SimulatedClient {
     /// Creates a client that has not connected yet.
-    pub fn new(plan: ClientPlan, protocol: FrontProtocol, dice: &mut super::dice::Dice) -> Self {
+    pub fn new(plan: ClientPlan, protocol: Protocol, dice: &mut super::dice::Dice) -> Self {
         let dialect = NbdDialect::new(false, false);
         Self {
             plan,
@@ -102,7 +102,7 @@ impl World {
             RequestSource::new(protocol, (plan.size_min, plan.size_max), self.plan.nbd, &mut self.dice);
         client.sent = RequestReader::new(protocol, dialect);
         client.book = ReplyBook::new(protocol);
-        if protocol == FrontProtocol::Nbd {
+        if protocol == Protocol::Nbd {
             client.book.owe(None, greeting(), self.now);
         }
         client.outbox.clear();

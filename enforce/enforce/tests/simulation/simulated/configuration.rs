@@ -2,9 +2,10 @@
 //! in several orders of priority.
 
 use super::plan::WorldPlan;
-use enforce::deployment::{Deployment, FrontProtocol};
+use enforce::deployment::Deployment;
 use model::Policy;
 use std::fmt::Write;
+use wire::Protocol;
 use workload::device::StorageProfile;
 
 /// Name of the storage server behind the proxy.
@@ -123,11 +124,12 @@ impl Configuration {
     }
 }
 
-fn protocol_name(protocol: FrontProtocol) -> &'static str {
+fn protocol_name(protocol: Protocol) -> &'static str {
     match protocol {
-        FrontProtocol::Nfs => "nfs",
-        FrontProtocol::Nbd => "nbd",
-        FrontProtocol::Memcached => "memcached",
+        Protocol::Nfs => "nfs",
+        Protocol::Nbd => "nbd",
+        Protocol::Memcached => "memcached",
+        Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::dice::Dice;
 use super::faults::{FaultKind, FaultLog};
-use enforce::deployment::FrontProtocol;
+use wire::Protocol;
 
 /// A millisecond in nanoseconds.
 pub const MS: u64 = 1_000_000;
@@ -79,7 +79,7 @@ pub struct WorldPlan {
     /// Seed of everything.
     pub seed: u64,
     /// Protocols of the fronts.
-    pub fronts: Vec<FrontProtocol>,
+    pub fronts: Vec<Protocol>,
     /// Maximum number of the proxy's requests at the server at once.
     pub outstanding: u32,
     /// Number of requests that the device serves at once.
@@ -110,7 +110,7 @@ impl WorldPlan {
         let mut dice = Dice::new(seed, 1);
         let is_calm = dice.one_in(3);
         let front_count = dice.between(1, 3);
-        let all = [FrontProtocol::Memcached, FrontProtocol::Nbd, FrontProtocol::Nfs];
+        let all = [Protocol::Memcached, Protocol::Nbd, Protocol::Nfs];
         let fronts: Vec<_> = (0..front_count).map(|_| dice.pick(&all)).collect();
         let faults = FaultLog::random(&mut dice, is_calm);
         let ends_at = dice.between(300, 3000) * MS;

@@ -5,7 +5,7 @@ use super::dice::Dice;
 use super::memcached_reader::read_memcached;
 use super::nbd_reader::{NbdDialect, read_nbd};
 use super::rpc_reader::read_rpc;
-use enforce::deployment::FrontProtocol;
+use wire::Protocol;
 
 /// Work of a request at the simulated device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub enum Unread {
 /// Parser of the requests in one stream.
 #[derive(Debug)]
 pub struct RequestReader {
-    protocol: FrontProtocol,
+    protocol: Protocol,
     pub(super) nbd: NbdDialect,
     is_binary: Option<bool>,
     buffer: Vec<u8>,
@@ -96,7 +96,7 @@ pub struct RequestReader {
 
 impl RequestReader {
     /// Creates a parser at the start of a connection.
-    pub fn new(protocol: FrontProtocol, nbd: NbdDialect) -> Self {
+    pub fn new(protocol: Protocol, nbd: NbdDialect) -> Self {
         Self { protocol, nbd, is_binary: None, buffer: Vec::new(), begin: 0, needed: 1, is_lost: false }
     }
 
@@ -130,9 +130,10 @@ impl RequestReader {
         }
         let is_binary = *self.is_binary.get_or_insert(rest[0] == 0x80);
         let read = match self.protocol {
-            FrontProtocol::Memcached => read_memcached(rest, is_binary, &mut self.needed),
-            FrontProtocol::Nbd => read_nbd(rest, &mut self.nbd, &mut self.needed),
-            FrontProtocol::Nfs => read_rpc(rest, &mut self.needed),
+            Protocol::Memcached => read_memcached(rest, is_binary, &mut self.needed),
+            Protocol::Nbd => read_nbd(rest, &mut self.nbd, &mut self.needed),
+            Protocol::Nfs => read_rpc(rest, &mut self.needed),
+            Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
         };
         match read {
             Ok(mut request) => {

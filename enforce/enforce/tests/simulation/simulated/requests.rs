@@ -4,14 +4,14 @@ use super::dice::Dice;
 use super::nbd_reader::EXPORT_SIZE;
 use super::reader::pattern;
 use super::rpc_reader::{record_of, words};
-use enforce::deployment::FrontProtocol;
+use wire::Protocol;
 use wire::memcached::client::{Confirmation, get, meta_get, meta_set, noop, set};
 use wire::rpc::client::{CallEncoder, Credentials, StableHow};
 
 /// Common state of the requests of one connection.
 #[derive(Debug)]
 pub struct RequestSource {
-    protocol: FrontProtocol,
+    protocol: Protocol,
     sizes: (u64, u64),
     /// True if a memcached client uses the binary protocol.
     is_binary: bool,
@@ -27,10 +27,10 @@ pub struct RequestSource {
 
 impl RequestSource {
     /// Creates the requests of a new connection; `nbd` are the forms of replies that the server supports.
-    pub fn new(protocol: FrontProtocol, sizes: (u64, u64), nbd: (bool, bool), dice: &mut Dice) -> Self {
+    pub fn new(protocol: Protocol, sizes: (u64, u64), nbd: (bool, bool), dice: &mut Dice) -> Self {
         let mut options = Vec::new();
         let mut is_extended = false;
-        if protocol == FrontProtocol::Nbd {
+        if protocol == Protocol::Nbd {
             options.push(dice.pick(&[7, 7, 1]));
             if dice.one_in(4) {
                 options.push(3);
@@ -58,8 +58,8 @@ impl RequestSource {
         self.next_id += 1;
         let mut out = Vec::new();
         match self.protocol {
-            FrontProtocol::Nbd if self.is_in_handshake() => self.option(&mut out, false),
-            FrontProtocol::Nbd => {
+            Protocol::Nbd if self.is_in_handshake() => self.option(&mut out, false),
+            Protocol::Nbd => {
                 let size = dice.length(self.sizes.0, self.sizes.1);
                 let kind = dice.pick(&[0, 0, 0, 1, 1, 3, 4, 6, 5]);
                 let offset = dice.below(EXPORT_SIZE - (8 << 20));
@@ -71,9 +71,10 @@ impl RequestSource {
                 };
                 self.nbd_command(&mut out, kind, offset, len, usize::MAX);
             }
-            FrontProtocol::Memcached if self.is_binary => self.binary(&mut out, dice),
-            FrontProtocol::Memcached => self.text(&mut out, dice),
-            FrontProtocol::Nfs => self.call(&mut out, dice),
+            Protocol::Memcached if self.is_binary => self.binary(&mut out, dice),
+            Protocol::Memcached => self.text(&mut out, dice),
+            Protocol::Nfs => self.call(&mut out, dice),
+            Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
         }
         out
     }
@@ -81,7 +82,7 @@ impl RequestSource {
     /// Returns the last request of a client that leaves, if the protocol has one.
     pub fn goodbye(&mut self) -> Vec<u8> {
         let mut out = Vec::new();
-        if self.protocol == FrontProtocol::Nbd && !self.is_in_handshake() {
+        if self.protocol == Protocol::Nbd && !self.is_in_handshake() {
             self.nbd_command(&mut out, 2, 0, 0, usize::MAX);
         }
         out
@@ -212,7 +213,7 @@ impl RequestSource {
         use super::plan::ClientStyle as Style;
         self.next_id += 1;
         let mut out = Vec::new();
-        if self.protocol == FrontProtocol::Nbd && self.is_in_handshake() {
+        if self.protocol == Protocol::Nbd && self.is_in_handshake() {
             self.option(&mut out, false);
             return out;
         }
@@ -221,15 +222,15 @@ impl RequestSource {
                 let len = dice.length(1, 4096);
                 out = pattern(dice.next(), len);
             }
-            (Style::Liar | Style::HalfWriter, FrontProtocol::Nbd) => {
+            (Style::Liar | Style::HalfWriter, Protocol::Nbd) => {
                 self.nbd_command(&mut out, 1, 0, dice.pick(&[60_000, 4 << 20, u64::from(u32::MAX)]), 9000);
             }
-            (Style::Liar | Style::HalfWriter, FrontProtocol::Memcached) => {
+            (Style::Liar | Style::HalfWriter, Protocol::Memcached) => {
                 out.extend(
                     format!("set k {} 0 {}\r\nabc", 0, dice.pick(&[60_000, 1 << 20, 1 << 30])).as_bytes(),
                 );
             }
-            (Style::Liar | Style::HalfWriter, FrontProtocol::Nfs) => {
+            (Style::Liar | Style::HalfWriter, Protocol::Nfs) => {
                 let record = {
                     let mut record = Vec::new();
                     let mut encoder = CallEncoder::new(&mut record, Credentials::None);
@@ -238,12 +239,12 @@ impl RequestSource {
                 };
                 out.extend(&record[..dice.index(record.len())]);
             }
-            (Style::Repeater, FrontProtocol::Nfs) => {
+            (Style::Repeater, Protocol::Nfs) => {
                 let mut encoder = CallEncoder::new(&mut out, Credentials::None);
                 encoder.read(7, b"f", 4096, 65_536);
             }
-            (Style::Repeater, FrontProtocol::Nbd) => self.nbd_command(&mut out, 0, 4096, 4096, 0),
-            (Style::Silent | Style::Repeater, FrontProtocol::Memcached) => {
+            (Style::Repeater, Protocol::Nbd) => self.nbd_command(&mut out, 0, 4096, 4096, 0),
+            (Style::Silent | Style::Repeater, Protocol::Memcached) => {
                 let line: &[u8] = dice.pick(&[
                     &b"lru mode flat noreply\r\n"[..],
                     b"lru tune 10 25 0.1 2.0 noreply\r\n",
@@ -254,16 +255,16 @@ impl RequestSource {
                 ]);
                 out.extend(line);
             }
-            (Style::Greedy, FrontProtocol::Nfs) => {
+            (Style::Greedy, Protocol::Nfs) => {
                 let mut encoder = CallEncoder::new(&mut out, Credentials::None);
                 let handle: &[u8] = dice.pick(&[&b"bad"[..], b"fine"]);
                 encoder.read(self.next_id, handle, 0, dice.pick(&[u32::MAX, 1 << 30, 65_536]));
             }
-            (Style::Greedy, FrontProtocol::Nbd) => {
+            (Style::Greedy, Protocol::Nbd) => {
                 let kind = dice.pick(&[0, 4, 5, 6]);
                 self.nbd_command(&mut out, kind, 0, dice.pick(&[u64::from(u32::MAX), 32 << 20, 4096]), 0);
             }
-            (Style::Silent, FrontProtocol::Nfs) => {
+            (Style::Silent, Protocol::Nfs) => {
                 // An answer to a call that the server never made, or READ_PLUS.
                 out = if dice.one_in(2) {
                     record_of(&words(&[self.next_id, 1, 0, 0, 0, 0]))

@@ -7,8 +7,8 @@ use super::plan::{MS, SECOND};
 use super::reader::{DeviceWork, RequestReader, SeenRequest};
 use super::rpc_reader::{record_of, words};
 use super::world::{World, WorldEvent};
-use enforce::deployment::FrontProtocol;
 use std::collections::{BTreeMap, VecDeque};
+use wire::Protocol;
 
 /// The proxy stops counting unanswered requests after 5 s; the margin covers the time since it sent them.
 const COUNTED_NS: u64 = 4 * SECOND;
@@ -32,7 +32,7 @@ pub struct ServerConnection {
 
 impl ServerConnection {
     /// Creates the server's end of a new connection.
-    pub fn new(protocol: FrontProtocol, dialect: NbdDialect) -> Self {
+    pub fn new(protocol: Protocol, dialect: NbdDialect) -> Self {
         Self {
             reader: RequestReader::new(protocol, dialect),
             output: VecDeque::new(),
@@ -86,7 +86,7 @@ impl World {
         let FarEnd::Server(connection) = &mut link.far else { return };
         if !connection.has_greeted {
             connection.has_greeted = true;
-            if protocol == FrontProtocol::Nbd {
+            if protocol == Protocol::Nbd {
                 self.send_to_client(number, &greeting(), false);
             }
         }
@@ -159,7 +159,7 @@ impl World {
         self.check_outstanding();
         let link = &mut self.links[number];
         let FarEnd::Server(connection) = &mut link.far else { return };
-        if self.plan.fronts[link.front] == FrontProtocol::Memcached {
+        if self.plan.fronts[link.front] == Protocol::Memcached {
             connection.in_order.push_back(job);
             if connection.in_order.len() > 1 {
                 return;

@@ -3,8 +3,8 @@
 
 use super::nbd_reader::NbdDialect;
 use super::reader::{DeviceWork, RequestReader, SeenRequest};
-use enforce::deployment::FrontProtocol;
 use std::collections::VecDeque;
+use wire::Protocol;
 
 /// Maximum number of request bytes that a session may hold: waiting, as many on their way to the server,
 /// and the last read.
@@ -42,7 +42,7 @@ pub struct ObservedSession {
     pub generation: u32,
     /// Requests that the proxy has read and not handed on.
     pub held: VecDeque<HeldRequest>,
-    protocol: FrontProtocol,
+    protocol: Protocol,
     read: RequestReader,
     written: RequestReader,
     begun_at: Option<u64>,
@@ -76,7 +76,7 @@ pub struct ObservedSession {
 
 impl ObservedSession {
     /// Creates the observer of a new session.
-    pub fn new(protocol: FrontProtocol, dialect: NbdDialect, network: usize, generation: u32) -> Self {
+    pub fn new(protocol: Protocol, dialect: NbdDialect, network: usize, generation: u32) -> Self {
         Self {
             network,
             generation,
@@ -156,7 +156,7 @@ impl ObservedSession {
                 Ok(false)
             }
             _ if request.is_noop => Ok(true),
-            Some(_) if self.protocol == FrontProtocol::Memcached => {
+            Some(_) if self.protocol == Protocol::Memcached => {
                 Err("order: the server got a request before an earlier one of its connection".to_owned())
             }
             Some(position) => {
