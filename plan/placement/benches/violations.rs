@@ -128,7 +128,7 @@ fn calibrated(first: &[CircularTrace<Job>], traces: usize) -> Calibrated {
     }
     let sources = first.iter().enumerate();
     let sources = sources.map(|(source, traffic)| CalibrationTrace { traffic, block: source % traces });
-    Calibrated::learn(goal(), 1.0, &sources.collect::<Vec<_>>(), &companies, &|| true)
+    Calibrated::learn(goal(), &sources.collect::<Vec<_>>(), &companies, &|| true)
 }
 
 /// Returns the goal of `calibrated`.

@@ -44,6 +44,8 @@ const LINK: &str = "31.25MB/s";
 const SERVER: &str = "125MB/s";
 /// Alignments of the second halves, of a family that no model knows.
 const ALIGNMENTS: usize = 20;
+/// Windows of the second half that judge a plan, evenly spaced.
+const JUDGED_WINDOWS: u64 = 20;
 const JUDGE: u64 = 0x6e_6578_7421;
 
 fn main() {
@@ -82,8 +84,8 @@ fn main() {
             let admitted = second.with_workloads(admitted(&second, &placed));
             let hindsight = place(&admitted, ModelName::Replayed, &|| false, &Silent);
             let both = [
-                (name.clone(), judge(&second, &placed)),
-                (in_hindsight(&name), judge(&admitted, &hindsight)),
+                (name.clone(), judge_whole(&second, &placed)),
+                (in_hindsight(&name), judge_whole(&admitted, &hindsight)),
             ];
             for (name, judged) in both {
                 judged.print(&set.to_string(), &name);
@@ -112,30 +114,47 @@ fn shrinking(problem: &PredictionProblem, parts: &str) {
     let sets = number_after("--sets").unwrap_or(4);
     let coverages = text_after("--coverages").unwrap_or_else(|| "80,90,95".into());
     println!(
-        "{:>6} {:>17} | {:>7} | {:>24} | {:>24} | {:>7} {:>7}",
-        "data", "model", "servers", "workloads within", "servers within", "refused", "seconds"
+        "{:>6} {:>17} | {:>7} | {:>20} | {:>20} | {:>20} | {:>20} | {:>7} {:>7}",
+        "data",
+        "model",
+        "servers",
+        "workloads in bounds",
+        "servers in bounds",
+        "workloads in SLOs",
+        "servers in SLOs",
+        "refused",
+        "seconds"
     );
     for part in parts.split(',') {
         let part: u64 = part.parse().expect("a whole number");
-        let mut models = vec![("worst-case".to_owned(), ModelName::WorstCase, 0.5)];
-        models.push(("replayed".into(), ModelName::Replayed, 0.5));
-        for percent in coverages.split(',') {
-            let coverage = percent.parse::<f64>().expect("a number") / 100.0;
-            models.push((format!("calibrated {percent}%"), ModelName::Calibrated, coverage));
+        let mut models = vec![("worst-case".to_owned(), ModelName::WorstCase, 0.5, 1.0)];
+        let loads = text_after("--loads").unwrap_or_else(|| "1".into());
+        for load in loads.split(',') {
+            let factor: f64 = load.parse().expect("a number");
+            models.push((format!("replayed x{load}"), ModelName::Replayed, 0.5, factor));
         }
-        for (name, model, coverage) in models {
+        for percent in coverages.split(',').filter(|_| coverages != "none") {
+            let coverage = percent.parse::<f64>().expect("a number") / 100.0;
+            models.push((format!("calibrated {percent}%"), ModelName::Calibrated, coverage, 1.0));
+        }
+        for (name, model, coverage, load) in models {
             let mut plans = Vec::new();
             for set in 0..sets {
                 let drawn = number_after("--draw").map(|count| draw(problem, count, set as u64));
-                let Some([first, second]) = drawn.as_ref().unwrap_or(problem).halves() else { continue };
+                let problem = drawn.as_ref().unwrap_or(problem);
+                let halves = match number_after("--blocks") {
+                    None => problem.halves(),
+                    Some(blocks) => random_halves(problem, blocks as u64, set as u64),
+                };
+                let Some([first, second]) = halves else { continue };
                 let Some(mut first) = latest_part(&first, part) else { continue };
                 first.calibration = CalibrationGoal {
                     coverage,
                     window: number_after("--window").map(window_of),
                     scope: scope(),
                 };
-                let placed = place(&first, model, &|| false, &Silent);
-                plans.push(judge(&second, &placed));
+                let placed = place(&first.with_work(load), model, &|| false, &Silent);
+                plans.push(judge_windows(&second, &first, &placed));
             }
             print_plans(&format!("1/{part}"), &name, &plans);
         }
@@ -153,14 +172,82 @@ fn latest_part(problem: &PredictionProblem, part: u64) -> Option<PredictionProbl
     Some(problem.with_workloads(workloads))
 }
 
+/// The traffic cut into so many blocks, of which a random half is planned from and the other judges.
+fn random_halves(problem: &PredictionProblem, blocks: u64, set: u64) -> Option<[PredictionProblem; 2]> {
+    let seed = number_after("--seed").unwrap_or(1) as u64;
+    let mut random = StdRng::seed_from_u64(seed.wrapping_mul(3_000_003) + set);
+    let mut halves = [Vec::new(), Vec::new()];
+    for workload in &problem.workloads {
+        let length = workload.traffic.period().0 / (2 * blocks);
+        let mut numbers: Vec<u64> = (0..2 * blocks).collect();
+        for last in (1..numbers.len()).rev() {
+            numbers.swap(last, random.random_range(0..=last));
+        }
+        let (first, second) = numbers.split_at(numbers.len() / 2);
+        for (half, numbers) in halves.iter_mut().zip([first, second]) {
+            let mut jobs = Vec::new();
+            for (position, number) in numbers.iter().enumerate() {
+                let begin = number * length;
+                let items = workload.traffic.items().iter();
+                let block = items.filter(|job| (begin..begin + length).contains(&job.arrival.0));
+                let moved = |job: &Job| Job {
+                    arrival: Nanos(job.arrival.0 - begin + position as u64 * length),
+                    ..*job
+                };
+                jobs.extend(block.map(moved));
+            }
+            let traffic = CircularTrace::new(jobs, Nanos(blocks * length)).ok()?;
+            half.push(TracedWorkload { traffic: Arc::new(traffic), ..workload.clone() });
+        }
+    }
+    Some(halves.map(|workloads| problem.with_workloads(workloads)))
+}
+
+/// Judges a plan by the windows of the second half, each as long as the promise says.
+fn judge_windows(
+    second: &PredictionProblem,
+    first: &PredictionProblem,
+    placed: &ModelPlacement,
+) -> JudgedPlan {
+    let mut lengths = Vec::new();
+    let mut windows = u64::MAX;
+    for (planned, workload) in first.workloads.iter().zip(&second.workloads) {
+        let length = first.calibration.window_length(&planned.traffic);
+        windows = windows.min(workload.traffic.period().0 / length.0);
+        lengths.push(length.0);
+    }
+    let judged = windows.clamp(1, JUDGED_WINDOWS);
+    let mut total = JudgedPlan::default();
+    for number in 0..judged {
+        let position = number * windows.max(1) / judged;
+        let mut members = Vec::new();
+        for (workload, length) in second.workloads.iter().zip(&lengths) {
+            let window = workload.traffic.window(Nanos(position * length), Nanos((position + 1) * length));
+            members
+                .push(window.map(|window| TracedWorkload { traffic: Arc::new(window), ..workload.clone() }));
+        }
+        let plan = judge(second, &members, placed, ALIGNMENTS.div_ceil(judged as usize));
+        if number == 0 {
+            total = plan;
+        } else {
+            (0..3).for_each(|what| {
+                total.asked[what] += plan.asked[what];
+                (0..2).for_each(|limit| total.over[what][limit] += plan.over[what][limit]);
+            });
+        }
+    }
+    total
+}
+
 /// A row for the plans of all sets.
 fn print_plans(data: &str, name: &str, plans: &[JudgedPlan]) {
     let servers: usize = plans.iter().map(|plan| plan.servers).sum();
     let refused: usize = plans.iter().map(|plan| plan.refused).sum();
     let seconds: f64 = plans.iter().map(|plan| plan.seconds).sum();
-    let within = |what: usize| {
-        let share =
-            |plan: &JudgedPlan| 100.0 - 100.0 * plan.over[what][0] as f64 / plan.asked[what].max(1) as f64;
+    let within = |what: usize, limit: usize| {
+        let share = |plan: &JudgedPlan| {
+            100.0 - 100.0 * plan.over[what][limit] as f64 / plan.asked[what].max(1) as f64
+        };
         let shares: Vec<f64> = plans.iter().map(share).collect();
         let Some(mean) = Estimate::of(&shares, 0.95) else { return String::new() };
         if mean.has_interval() {
@@ -176,9 +263,11 @@ fn print_plans(data: &str, name: &str, plans: &[JudgedPlan]) {
     };
     let mean = servers as f64 / plans.len().max(1) as f64;
     println!(
-        "{data:>6} {name:>17} | {mean:>7.2} | {:>24} | {:>24} | {refused:>7} {seconds:>7.1}",
-        within(0),
-        within(1)
+        "{data:>6} {name:>17} | {mean:>7.2} | {:>20} | {:>20} | {:>20} | {:>20} | {refused:>7} {seconds:>7.1}",
+        within(0, 0),
+        within(1, 0),
+        within(0, 1),
+        within(1, 1)
     );
 }
 
@@ -302,18 +391,28 @@ struct JudgedPlan {
 }
 
 /// Replays every server of a plan with the traffic of `problem`.
-fn judge(problem: &PredictionProblem, placed: &ModelPlacement) -> JudgedPlan {
+fn judge_whole(problem: &PredictionProblem, placed: &ModelPlacement) -> JudgedPlan {
+    let traffic: Vec<_> = problem.workloads.iter().cloned().map(Some).collect();
+    judge(problem, &traffic, placed, ALIGNMENTS)
+}
+
+fn judge(
+    problem: &PredictionProblem,
+    traffic: &[Option<TracedWorkload>],
+    placed: &ModelPlacement,
+    alignments: usize,
+) -> JudgedPlan {
     let mut judged = JudgedPlan {
         servers: placed.servers.len(),
         refused: placed.packing.refused.len(),
         seconds: placed.search.as_secs_f64(),
         ..JudgedPlan::default()
     };
-    let mut plan_over = [[false; 2]; ALIGNMENTS];
+    let mut plan_over = vec![[false; 2]; alignments];
     for forecasts in &placed.servers {
         let members: Vec<usize> = forecasts.iter().map(|forecast| forecast.bound.workload).collect();
         let priorities: Vec<u32> = forecasts.iter().map(|forecast| forecast.bound.priority).collect();
-        let seen = replayed(problem, &members, &priorities);
+        let seen = replayed(problem, traffic, &members, &priorities, alignments);
         for (alignment, plan_over) in plan_over.iter_mut().enumerate() {
             let mut server_over = [false; 2];
             for (member, forecast) in forecasts.iter().enumerate() {
@@ -334,28 +433,45 @@ fn either(a: [bool; 2], b: [bool; 2]) -> [bool; 2] {
     [a[0] || b[0], a[1] || b[1]]
 }
 
-/// The percentile of each member in each alignment, base latency included, seconds; infinite on a server that is overloaded.
-fn replayed(problem: &PredictionProblem, members: &[usize], priorities: &[u32]) -> Vec<Vec<f64>> {
-    let sketches: Vec<Option<ReplayTrace>> = members
-        .iter()
-        .map(|&member| Replayed::default().sketch(&problem.workloads[member].traffic))
-        .collect();
+/// The percentile of each member in each alignment, base latency included, seconds; 0 without requests; infinite on a server that
+/// is overloaded.
+fn replayed(
+    problem: &PredictionProblem,
+    traffic: &[Option<TracedWorkload>],
+    members: &[usize],
+    priorities: &[u32],
+    alignments: usize,
+) -> Vec<Vec<f64>> {
+    let present: Vec<usize> = (0..members.len()).filter(|&n| traffic[members[n]].is_some()).collect();
+    let sketch = |&number: &usize| {
+        Replayed::default().sketch(&traffic[members[number]].as_ref().expect("present").traffic)
+    };
+    let sketches: Vec<Option<ReplayTrace>> = present.iter().map(sketch).collect();
     let mut streams = Vec::new();
-    for ((sketch, &priority), &member) in sketches.iter().zip(priorities).zip(members) {
+    let mut percentiles = Vec::new();
+    for (sketch, &number) in sketches.iter().zip(&present) {
         let trace = sketch.as_ref().expect("minutes, not years");
-        let group = problem.workloads[member].group;
-        streams.push(ReplayStream { trace, priority: PerStage::from_fn(|_| priority), group });
+        let workload = &problem.workloads[members[number]];
+        let priority = PerStage::from_fn(|_| priorities[number]);
+        streams.push(ReplayStream { trace, priority, group: workload.group });
+        percentiles.push(workload.spec.slo.percentile);
+    }
+    let mut seen = vec![vec![0.0; members.len()]; alignments];
+    if streams.is_empty() {
+        return seen;
     }
     let Ok(system) = ReplaySystem::new(streams) else {
-        return vec![vec![f64::INFINITY; members.len()]; ALIGNMENTS];
+        return vec![vec![f64::INFINITY; members.len()]; alignments];
     };
-    let percentiles: Vec<Percentile> =
-        members.iter().map(|&member| problem.workloads[member].spec.slo.percentile).collect();
-    let alignments: Vec<Alignment> = Alignment::random(JUDGE, ALIGNMENTS).collect();
+    let alignments: Vec<Alignment> = Alignment::random(JUDGE, alignments).collect();
     let base = problem.base_latency();
     let runs = sim::alignment_percentiles(&system, PreemptionMode::Preemptive, &alignments, &percentiles);
-    let seconds = |value: Option<Nanos>| value.map_or(0.0, |nanos| nanos.as_secs() + base);
-    runs.into_iter().map(|(values, _)| values.into_iter().map(seconds).collect()).collect()
+    for ((values, _), seen) in runs.into_iter().zip(&mut seen) {
+        for (value, &number) in values.into_iter().zip(&present) {
+            seen[number] = value.map_or(0.0, |nanos| nanos.as_secs() + base);
+        }
+    }
+    seen
 }
 
 impl JudgedPlan {

@@ -8,6 +8,8 @@
 //! - [`Replayed`] assumes the same and replays the traces at random shifts; an estimate with confidence.
 //! - [`Calibrated`] multiplies that by how far windows of the traces were from what the rest predicted, so that the
 //!   promise is about the next window.
+//! - [`LoadedReplays`] replays more work than the traces have, or takes the worst case: to fill servers whose SLOs are kept in
+//!   the next window. [`slo_coverage`] says how often held-out windows kept them.
 //! - [`PublishedSnc`] is the published procedure of SNC-Meister, to compare with; not safe on real traffic.
 //!
 //! [`EnforcedModel`] makes of any of them one about servers as their enforcers use them, which interrupt nothing.
@@ -17,6 +19,7 @@
 
 mod calibrated;
 mod enforced;
+mod loaded;
 mod probabilistic;
 mod published;
 mod replayed;
@@ -24,11 +27,13 @@ mod worst_case;
 
 pub use calibrated::{
     Calibrated, CalibratedSketch, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember,
-    KeptShares, LatencyMargin, MarginAnswer, MarginBasis, RememberedCalibration, TooFewWindows, TrialCompany,
+    KeptShares, LatencyMargin, MarginAnswer, MarginBasis, SloCoverage, SloTrial, TooFewWindows, TrialCompany,
+    slo_coverage,
 };
 pub use enforced::{
     BegunWork, EnforcedLatency, EnforcedModel, EnforcedPath, EnforcedSketch, bunching_allowance,
 };
+pub use loaded::{LoadedReplays, LoadedSketch, RememberedLoadedReplays};
 pub use probabilistic::{
     LatenessSum, OneBurstSum, OneBurstTerms, Probabilistic, ProbabilisticDerivation, ProbabilisticRefusal,
     ProbabilisticSketch, ProbabilisticTerm,

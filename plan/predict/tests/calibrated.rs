@@ -92,7 +92,7 @@ fn alone(traces: usize, windows: usize) -> Vec<TrialCompany> {
 fn learn(goal: CalibrationGoal, traces: &[CircularTrace<Job>], windows: usize) -> Calibrated {
     let sources: Vec<_> =
         traces.iter().enumerate().map(|(block, traffic)| CalibrationTrace { traffic, block }).collect();
-    Calibrated::learn(goal, 1.0, &sources, &alone(traces.len(), windows), &|| true)
+    Calibrated::learn(goal, &sources, &alone(traces.len(), windows), &|| true)
 }
 
 fn bound<M: LatencyModel>(model: &M, traffic: &CircularTrace<Job>) -> f64 {
@@ -107,15 +107,6 @@ fn bound<M: LatencyModel>(model: &M, traffic: &CircularTrace<Job>) -> f64 {
     assert!(model.all_within(std::slice::from_ref(&member), &[bound * (1.0 + 1e-9)]));
     assert!(!model.all_within(std::slice::from_ref(&member), &[bound * 0.999]));
     bound
-}
-
-/// The estimate of a workload alone, seconds.
-fn estimate<M: LatencyModel>(model: &M, traffic: &CircularTrace<Job>) -> f64 {
-    let sketch = model.sketch(traffic);
-    let priority = PerStage::from_fn(|_| 0);
-    let member = ServerMember { sketch: &sketch, priority, group: 0, percentile: percentile() };
-    let prediction = model.predict(&[member])[0].unwrap();
-    prediction.estimate.expect("replays estimate").latency
 }
 
 fn goal(coverage: f64) -> CalibrationGoal {
@@ -209,7 +200,6 @@ fn no_bound_is_above_the_worst_case() {
         }
         let sketches: Vec<_> = history[..3].iter().map(|traffic| model.sketch(traffic)).collect();
         assert!(model.all_within(&members_of(&sketches), &worst), "{coverage}");
-        assert!(model.remembering().all_within(&members_of(&sketches), &worst), "{coverage}");
     }
 }
 
@@ -229,7 +219,7 @@ fn windows_beyond_the_curves_of_the_rest_are_counted() {
     let kept = model.kept();
     assert!((0.4..0.75).contains(&kept.guaranteed_workloads), "{kept:?}");
     assert!(kept.workloads <= kept.guaranteed_workloads, "{kept:?}");
-    assert!(!model.has_finite_margins());
+    assert_eq!(model.margin_of(&history[0], percentile()).unwrap().factor, f64::INFINITY);
     assert_eq!(bound(&model, &history[0]), bound(&WorstCase::default(), &history[0]));
 }
 
@@ -305,7 +295,7 @@ fn traces_that_depend_on_each_other_are_one_block() {
     let history: Vec<_> = (0..24).map(|_| trace(&mut random, 2)).collect();
     let pairs = history.iter().enumerate();
     let sources = pairs.map(|(number, traffic)| CalibrationTrace { traffic, block: number / 2 });
-    let model = Calibrated::learn(goal(0.9), 1.0, &sources.collect::<Vec<_>>(), &alone(24, 2), &|| true);
+    let model = Calibrated::learn(goal(0.9), &sources.collect::<Vec<_>>(), &alone(24, 2), &|| true);
     assert_eq!(model.margin_of(&history[0], percentile()).unwrap().blocks, 24);
     let kept = model.kept();
     assert!(
@@ -314,68 +304,14 @@ fn traces_that_depend_on_each_other_are_one_block() {
     );
 }
 
-/// Bounds are those of the traces with as much more work, estimates those of the traces as they are.
-#[test]
-fn a_load_factor_is_replayed() {
-    let mut random = StdRng::seed_from_u64(7);
-    let history: Vec<_> = (0..24).map(|_| scaled_trace(&mut random, 4, 0.1)).collect();
-    let sources = history.iter().enumerate();
-    let sources: Vec<_> = sources.map(|(block, traffic)| CalibrationTrace { traffic, block }).collect();
-    let learn = |load| Calibrated::learn(goal(0.9), load, &sources, &alone(24, 4), &|| true);
-    assert!(!learn(1.0).needs_no_margin(), "loads differ from window to window");
-    let model = learn(8.0);
-    assert!(model.needs_no_margin() && model.load() == 8.0);
-    let traffic = &history[0];
-    let loaded = bound(&Replayed::default(), &traffic.with_work(8.0));
-    assert_eq!(bound(&model.clone().capped_elsewhere(), traffic), loaded);
-    assert_eq!(bound(&model, traffic), loaded.min(bound(&WorstCase::default(), traffic)));
-    assert_eq!(estimate(&model, traffic), estimate(&Replayed::default(), traffic));
-    let once = traffic.utilisation();
-    let eight = traffic.with_work(8.0).utilisation();
-    assert!((eight[Stage::Storage] / once[Stage::Storage] - 8.0).abs() < 1e-3);
-    assert_eq!(bound(&Replayed::default(), &traffic.with_work(1.0)), bound(&Replayed::default(), traffic));
-}
-
 #[test]
 fn trials_are_left_out_when_told() {
     let mut random = StdRng::seed_from_u64(8);
     let history: Vec<_> = (0..24).map(|_| trace(&mut random, 2)).collect();
     let sources: Vec<_> =
         history.iter().enumerate().map(|(block, traffic)| CalibrationTrace { traffic, block }).collect();
-    let model = Calibrated::learn(goal(0.9), 1.0, &sources, &alone(24, 2), &|| false);
+    let model = Calibrated::learn(goal(0.9), &sources, &alone(24, 2), &|| false);
     assert_eq!(model.margin_of(&history[0], percentile()).unwrap_err().pool.given, 0);
-}
-
-/// What is remembered of earlier questions changes no answer.
-#[test]
-fn a_model_that_remembers_answers_alike() {
-    let mut random = StdRng::seed_from_u64(8);
-    let traces: Vec<CircularTrace<Job>> = (0..12).map(|_| trace(&mut random, 4)).collect();
-    // At 80 % every workload has a margin, at 99 % the worst case counts.
-    for coverage in [0.8, 0.99] {
-        let model = learn(goal(coverage), &traces, 4);
-        let remembering = model.clone().remembering();
-        let sketches: Vec<_> = traces.iter().map(|trace| model.sketch(trace)).collect();
-        let mut kept = 0;
-        for question in 0..60usize {
-            let mut members = Vec::new();
-            for (number, sketch) in sketches.iter().enumerate().filter(|(n, _)| (question + n) % 6 == 0) {
-                members.push(ServerMember {
-                    sketch,
-                    priority: PerStage::from_fn(|_| 0),
-                    group: number,
-                    percentile: percentile(),
-                });
-            }
-            let limits = vec![0.001 * 1.15f64.powf(question as f64); members.len()];
-            let answer = model.all_within(&members, &limits);
-            let likely = remembering.likely_within(&members, &limits);
-            assert!(likely.is_none_or(|likely| likely == answer), "{coverage} {question}");
-            assert_eq!(remembering.all_within(&members, &limits), answer, "{coverage} {question}");
-            kept += usize::from(answer);
-        }
-        assert!(kept > 0 && kept < 60, "{coverage}: {kept}");
-    }
 }
 
 #[test]

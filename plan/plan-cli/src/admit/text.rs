@@ -8,7 +8,8 @@ use operation::text::{percent, time};
 use placement::admission::AdmissionGuarantee;
 use plan::admission::{AdmissionAnswer, AdmissionDecision, AdmissionEvent, AdmissionOutcome};
 use plan::prediction::{
-    CalibrationReport, PredictionProblem, ProcedureName, describe_refusal, report_calibration, server_name,
+    PredictionProblem, ProcedureName, SloCalibrationReport, describe_refusal, report_slo_calibration,
+    server_name,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,7 +29,7 @@ pub(crate) fn text(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
     text.push('\n');
     text.push_str(&present(admission));
     text.push_str(&format!("\n{}: {}\n", admission.procedure.name(), admission.procedure.assumption()));
-    for sentence in calibration(problem, admission).iter().flat_map(CalibrationReport::sentences) {
+    for sentence in calibration(problem, admission).iter().flat_map(SloCalibrationReport::sentences) {
         text.push_str(&format!("{sentence}\n"));
     }
     text
@@ -43,9 +44,9 @@ fn who_is_refused(refused: usize, again: usize) -> String {
     }
 }
 
-/// The margins that decisions by the calibrated model rest on.
-fn calibration(problem: &PredictionProblem, admission: &AdmissionOutcome) -> Option<CalibrationReport> {
-    (admission.procedure == ProcedureName::Calibrated).then(|| report_calibration(problem, None, &Silent))
+/// The evidence that decisions by the calibrated model rest on.
+fn calibration(problem: &PredictionProblem, admission: &AdmissionOutcome) -> Option<SloCalibrationReport> {
+    (admission.procedure == ProcedureName::Calibrated).then(|| report_slo_calibration(problem, &Silent))
 }
 
 /// Describes the number of servers in use.
@@ -134,7 +135,7 @@ pub(crate) struct AdmissionDocument<'a> {
     /// Wall time from the start of the program to this answer, seconds.
     elapsed_s: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    calibration: Option<CalibrationReport>,
+    slo_calibration: Option<SloCalibrationReport>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -187,7 +188,7 @@ pub(crate) fn json(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
         decisions: admission.decisions.iter().map(|d| decided(problem, d)).collect(),
         sketching_s: admission.sketching.as_secs_f64(),
         elapsed_s: answered_after_s(),
-        calibration: calibration(problem, admission),
+        slo_calibration: calibration(problem, admission),
     })
 }
 

@@ -19,7 +19,7 @@ use model::OperationError;
 use operation::files::{check_writable, write_wanted};
 use operation::policy_file::read_policy;
 use plan::planning::{PlanRun, PlanningQuestion, plan_cluster};
-use plan::prediction::{ModelName, PredictionProblem, learn_calibration, place};
+use plan::prediction::{ModelName, PredictionProblem, calibrate_slos, place};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -154,10 +154,10 @@ impl PlanArgs {
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let interrupted = || stop.load(Ordering::Relaxed);
         if ModelName::from(model) == ModelName::Calibrated
-            && !learn_calibration(&problem, None, &interrupted, &TerminalObserver)
+            && !calibrate_slos(&problem, &interrupted, &TerminalObserver)
         {
             return Err(OperationError::machine(
-                "interrupted before the margins were computed: no workload is placed",
+                "interrupted while held-out windows were replayed: no workload is placed",
             )
             .hint("fewer windows take less time: a longer --horizon, a lower --coverage"));
         }

@@ -7,8 +7,8 @@ use operation::document::pretty;
 use operation::text::{by_stage, percent, time};
 use plan::prediction::PredictionProblem;
 use plan::prediction::{
-    CalibrationReport, ModelName, ModelPlacement, WorkloadForecast, by_priority, describe_refusal,
-    placement_policy, report_calibration, server_name,
+    ModelName, ModelPlacement, SloCalibrationReport, WorkloadForecast, by_priority, describe_refusal,
+    placement_policy, report_slo_calibration, server_name,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -56,7 +56,7 @@ pub(crate) fn risks(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec
     let model = placed.model;
     let by_model = within_slo(problem, &forecasts, |forecast| forecast.bound.seconds());
     let mut risks = vec![format!("{}: {by_model} ({})", model.name(), model.assumption())];
-    risks.extend(calibration(problem, placed).iter().flat_map(CalibrationReport::sentences));
+    risks.extend(calibration(problem, placed).iter().flat_map(SloCalibrationReport::sentences));
     if forecasts.iter().any(|forecast| forecast.worst_case.is_none()) {
         // Interrupted before all of them were computed.
         return risks;
@@ -71,9 +71,9 @@ pub(crate) fn risks(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec
     risks
 }
 
-/// The margins that a placement by the calibrated model rests on.
-fn calibration(problem: &PredictionProblem, placed: &ModelPlacement) -> Option<CalibrationReport> {
-    (placed.model == ModelName::Calibrated).then(|| report_calibration(problem, None, &Silent))
+/// The evidence that a placement by the calibrated model rests on.
+fn calibration(problem: &PredictionProblem, placed: &ModelPlacement) -> Option<SloCalibrationReport> {
+    (placed.model == ModelName::Calibrated).then(|| report_slo_calibration(problem, &Silent))
 }
 
 /// Counts the forecasts within their SLO by one of their latencies, and finds the worst.
@@ -166,7 +166,7 @@ pub(crate) struct PlacementDocument<'a> {
     search_s: f64,
     forecasts: Vec<ForecastDocument<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    calibration: Option<CalibrationReport>,
+    slo_calibration: Option<SloCalibrationReport>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -193,7 +193,7 @@ pub(crate) fn json(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
         elapsed_s: answered_after_s(),
         search_s: placed.search.as_secs_f64(),
         forecasts: forecasts.map(|(number, forecast)| entry(problem, number, forecast)).collect(),
-        calibration: calibration(problem, placed),
+        slo_calibration: calibration(problem, placed),
         policy: placement_policy(problem, placed),
     })
 }

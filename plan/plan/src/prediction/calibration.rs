@@ -1,197 +1,67 @@
-//! Training data of the calibrated model for a prediction problem: groups of workloads as servers are filled.
-//!
-//! Each round holds out one window of every trace and fills servers in a random order, as long as `replayed`
-//! finds every workload within its SLO on the rest of the traces. Selecting by replays makes the selected
-//! groups look better than they are. The calibration has the same bias, so the scores of the held-out windows
-//! contain it.
+//! Margins for bounds of the workloads of a problem on one server, from held-out windows of their traces.
 
-use crate::prediction::applicant::{of_members, server_members, sketched};
-use crate::prediction::enforced_models::{replaying, worst_case};
-use crate::prediction::problem::{PredictionProblem, TracedWorkload};
-use model::LatencyModel;
+use crate::prediction::applicant::{server_members, without_traffic};
+use crate::prediction::problem::PredictionProblem;
 use operation::ProgressObserver;
 use operation::text::{percent, time};
 use placement::admission::Applicant;
 use predict::{
-    Calibrated, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember, EnforcedModel,
-    KeptShares, MarginAnswer, MarginBasis, Replayed, TrialCompany, WorstCase,
+    Calibrated, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember, KeptShares, MarginAnswer,
+    MarginBasis, TrialCompany,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
 use units::{Percentile, plural};
 
-/// Minimum number of rounds. Each window is held out in equally many.
-const ROUNDS: usize = 4;
-/// Maximum number of workloads that take part in a round.
-const PARTICIPANTS_MAX: usize = 200;
-/// 14 alignments cover 80 % of all with 95 % confidence; a trial needs no more.
-const FILLING_ALIGNMENTS: usize = 14;
-const FILLING_COVERAGE: f64 = 0.8;
-const SEED: u64 = 4;
-
-/// Load factors to try, ascending: multiples of the work of the traces.
-const LOADS: [f64; 10] = [1.0, 1.1, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0];
-
-/// Maximum number of times that margins are widened to those of the groups admitted with them, before a
-/// higher load is assumed.
-const WIDENINGS: usize = 4;
-
-type ReplaySketch = <EnforcedModel<Replayed> as LatencyModel>::Sketch;
-type WorstSketch = <EnforcedModel<WorstCase> as LatencyModel>::Sketch;
-
-/// Returns the calibrated model for the workloads of a problem, at `percentile` or each at that of its SLO.
-/// The first call learns it.
+/// Returns the calibrated model for the workloads of a problem on one server, at `percentile` or each at that of its
+/// SLO. The first call learns it.
 pub(crate) fn calibrated(
     problem: &PredictionProblem,
     percentile: Option<Percentile>,
     observer: &dyn ProgressObserver,
 ) -> Arc<Calibrated> {
-    calibrated_unless(problem, percentile, &|| false, observer).expect("nobody interrupts it")
-}
-
-/// Learns the calibrated model of a problem in advance. `interrupted` is polled; from its first `true` on,
-/// nothing is learnt, and the result is false.
-pub fn learn_calibration(
-    problem: &PredictionProblem,
-    percentile: Option<Percentile>,
-    interrupted: &(dyn Fn() -> bool + Sync),
-    observer: &dyn ProgressObserver,
-) -> bool {
-    calibrated_unless(problem, percentile, interrupted, observer).is_some()
-}
-
-fn calibrated_unless(
-    problem: &PredictionProblem,
-    percentile: Option<Percentile>,
-    interrupted: &(dyn Fn() -> bool + Sync),
-    observer: &dyn ProgressObserver,
-) -> Option<Arc<Calibrated>> {
     let mut learnt = problem.learnt.lock().expect("no thread panics while it learns");
     if let Some((_, model)) = learnt.iter().find(|(known, _)| *known == percentile) {
-        return Some(Arc::clone(model));
+        return Arc::clone(model);
     }
-    let learner = CalibrationLearner { problem, percentile, interrupted, observer };
-    let model = Arc::new(learner.learn()?);
+    let traces = calibration_traces(problem);
+    let companies = everybody(problem, percentile, &traces);
+    let task = observer.begin("calibrating", companies.len() as u64, "windows");
+    let go_on = || {
+        task.advance();
+        true
+    };
+    let model = Arc::new(Calibrated::learn(problem.calibration, &traces, &companies, &go_on));
     learnt.push((percentile, Arc::clone(&model)));
-    Some(model)
+    model
 }
 
-/// Learns margins for the workloads of a problem, at `percentile` or at that of each SLO.
-struct CalibrationLearner<'a> {
-    problem: &'a PredictionProblem,
+/// All workloads on one server, once for each window.
+fn everybody(
+    problem: &PredictionProblem,
     percentile: Option<Percentile>,
-    interrupted: &'a (dyn Fn() -> bool + Sync),
-    observer: &'a dyn ProgressObserver,
-}
-
-impl CalibrationLearner<'_> {
-    /// Returns the model with margins that suffice for the groups that it admits; else the one with the least
-    /// load factor whose predictions hold for the groups that it admits; else the guarantee.
-    fn learn(&self) -> Option<Calibrated> {
-        let traces = calibration_traces(self.problem);
-        let first = self.learn_at(LOADS[0], &traces, None)?;
-        if first.needs_no_margin() {
-            return Some(first);
-        }
-        if let Some(model) = self.widened(first.clone(), &traces)? {
-            return Some(model);
-        }
-        for load in &LOADS[1..] {
-            let model = self.learn_at(*load, &traces, None)?;
-            if model.needs_no_margin() {
-                return Some(model);
-            }
-        }
-        Some(first.at_the_guarantee())
+    traces: &[CalibrationTrace<'_>],
+) -> Vec<TrialCompany> {
+    let windows = traces.iter().map(|trace| problem.calibration.windows(trace.traffic)).max().unwrap_or(0);
+    let all: Vec<usize> = (0..problem.workloads.len()).collect();
+    let applicants = without_traffic(problem, &all);
+    let company: Vec<&Applicant<()>> = applicants.iter().collect();
+    let (_, numbers) = problem.distinct_traces();
+    let mut members = Vec::new();
+    for (workload, member) in server_members(problem, &company).iter().enumerate() {
+        members.push(CompanyMember {
+            trace: numbers[workload],
+            priority: member.priority,
+            group: problem.workloads[workload].group,
+            percentile: percentile.unwrap_or(member.percentile),
+        });
     }
-
-    /// Returns the model with margins as large as needed by the groups that it admits, which differ from
-    /// those it has learnt from. `Some(None)` if no margins are found, `None` after an interruption.
-    fn widened(&self, mut model: Calibrated, traces: &[CalibrationTrace<'_>]) -> Option<Option<Calibrated>> {
-        for _ in 0..WIDENINGS {
-            if !model.has_finite_margins() {
-                break;
-            }
-            let needed = self.learn_at(LOADS[0], traces, Some(&model))?;
-            if model.margins_cover(&needed) {
-                return Some(Some(model));
-            }
-            model = model.with_margins_of_at_least(&needed);
-        }
-        Some(None)
-    }
-
-    /// Returns the model at a load factor, learnt from groups that are filled by it, and by `margins` if
-    /// known.
-    fn learn_at(
-        &self,
-        load: f64,
-        traces: &[CalibrationTrace<'_>],
-        margins: Option<&Calibrated>,
-    ) -> Option<Calibrated> {
-        let Self { problem, percentile, interrupted, observer } = *self;
-        let goal = problem.calibration;
-        let windows = traces.iter().map(|trace| goal.windows(trace.traffic)).max().unwrap_or(0);
-        let filling = Replayed::new(FILLING_ALIGNMENTS, FILLING_COVERAGE, 0.95, SEED);
-        let filling = replaying(filling.expect("enough alignments for this coverage"), problem.enforced);
-        let factors = self.filling_factors(margins);
-        let guarantee = worst_case(problem.enforced);
-        // Without margins and more load, replays decide.
-        let is_capped = load > 1.0 || margins.is_some();
-        let mut companies = Vec::new();
-        for window in 0..windows {
-            // The sketches without the held-out window are the same in all rounds.
-            let all = sketched(problem, observer, |traffic| {
-                let rest = goal.rest(traffic, window).unwrap_or_else(|| traffic.clone());
-                filling.sketch(&if load > 1.0 { rest.with_work(load) } else { rest })
-            });
-            let guaranteed = is_capped.then(|| {
-                sketched(problem, observer, |traffic| {
-                    guarantee.sketch(&goal.rest(traffic, window).unwrap_or_else(|| traffic.clone()))
-                })
-            });
-            for repetition in 0..ROUNDS.div_ceil(windows) {
-                if interrupted() {
-                    return None;
-                }
-                let round = repetition * windows + window;
-                let round = CompanyRound {
-                    problem,
-                    round,
-                    window,
-                    percentile,
-                    filling: &filling,
-                    all: &all,
-                    factors: &factors,
-                    guarantee: guaranteed.as_ref().map(|guaranteed| (&guarantee, guaranteed.as_slice())),
-                    interrupted,
-                };
-                companies.extend(round.companies());
-            }
-        }
-        let task = observer.begin("calibrating", companies.len() as u64, "companies");
-        let go_on = || {
-            task.advance();
-            !interrupted()
-        };
-        let model = Calibrated::learn(goal, load, traces, &companies, &go_on);
-        (!interrupted()).then_some(model)
-    }
-
-    /// Returns the factor on each workload's bound when servers are filled.
-    fn filling_factors(&self, margins: Option<&Calibrated>) -> Vec<f64> {
-        let workloads = self.problem.workloads.iter();
-        let factor = |model: &Calibrated, workload: &TracedWorkload| {
-            let percentile = self.percentile.unwrap_or(workload.spec.slo.percentile);
-            model.margin_of(&workload.traffic, percentile).map_or(1.0, |margin| margin.factor)
-        };
-        workloads.map(|workload| margins.map_or(1.0, |model| factor(model, workload))).collect()
-    }
+    (0..windows).map(|window| TrialCompany { round: window, window, members: members.clone() }).collect()
 }
 
 /// The distinct traces of a problem. Those whose workloads are in one group are one block.
-fn calibration_traces(problem: &PredictionProblem) -> Vec<CalibrationTrace<'_>> {
+pub(super) fn calibration_traces(problem: &PredictionProblem) -> Vec<CalibrationTrace<'_>> {
     let (distinct, numbers) = problem.distinct_traces();
     let mut traces = Vec::new();
     for (block, traffic) in distinct.into_iter().enumerate() {
@@ -209,104 +79,6 @@ fn calibration_traces(problem: &PredictionProblem) -> Vec<CalibrationTrace<'_>> 
     traces
 }
 
-/// One round of trials.
-struct CompanyRound<'a> {
-    problem: &'a PredictionProblem,
-    round: usize,
-    window: usize,
-    percentile: Option<Percentile>,
-    filling: &'a EnforcedModel<Replayed>,
-    /// All workloads, by the rest of the traces.
-    all: &'a [Applicant<ReplaySketch>],
-    /// Factor on the bound of each workload.
-    factors: &'a [f64],
-    /// The worst case, which caps bounds, and all workloads by what is left of the traces; absent where it cannot be less.
-    guarantee: Option<(&'a EnforcedModel<WorstCase>, &'a [Applicant<WorstSketch>])>,
-    /// From the first true on, no workload fits any more, and the round is discarded.
-    interrupted: &'a (dyn Fn() -> bool + Sync),
-}
-
-impl CompanyRound<'_> {
-    /// Returns single workloads that keep their SLO alone, then groups as they are filled.
-    fn companies(&self) -> Vec<TrialCompany> {
-        let Self { problem, round, window, all, .. } = *self;
-        let mut order = shuffled(problem.workloads.len(), round as u64);
-        order.retain(|&workload| self.fits(&[workload]));
-        order.truncate(PARTICIPANTS_MAX);
-        let (_, numbers) = problem.distinct_traces();
-        let mut companies = Vec::new();
-        let mut begin = 0;
-        while begin < order.len() {
-            let count = self.fitting(&order[begin..]);
-            let company = &order[begin..begin + count];
-            let mut members = Vec::new();
-            for (member, &workload) in server_members(problem, &of_members(all, company)).iter().zip(company)
-            {
-                members.push(CompanyMember {
-                    trace: numbers[workload],
-                    priority: member.priority,
-                    group: member.group,
-                    percentile: self.percentile.unwrap_or(member.percentile),
-                });
-            }
-            companies.push(TrialCompany { round, window, members });
-            begin += count;
-        }
-        companies
-    }
-
-    /// Returns true if these workloads keep their SLOs together.
-    fn fits(&self, workloads: &[usize]) -> bool {
-        if (self.interrupted)() {
-            return false;
-        }
-        let company = of_members(self.all, workloads);
-        let members = server_members(self.problem, &company);
-        let guarantees = self.guarantees(workloads);
-        let mut limits = Vec::with_capacity(workloads.len());
-        for (number, &workload) in workloads.iter().enumerate() {
-            let limit = company[number].slo.latency.0 - self.problem.base_latency();
-            limits.push(if guarantees[number] <= limit {
-                f64::INFINITY
-            } else {
-                limit / self.factors[workload]
-            });
-        }
-        limits.iter().all(|limit| *limit == f64::INFINITY) || self.filling.all_within(&members, &limits)
-    }
-
-    /// The worst case of each of these on one server, base latency excluded, seconds; infinite where it is not asked for.
-    fn guarantees(&self, workloads: &[usize]) -> Vec<f64> {
-        let Some((model, all)) = self.guarantee else { return vec![f64::INFINITY; workloads.len()] };
-        let company = of_members(all, workloads);
-        let predictions = model.predict(&server_members(self.problem, &company)).into_iter();
-        predictions
-            .map(|prediction| prediction.map_or(f64::INFINITY, |prediction| prediction.bound))
-            .collect()
-    }
-
-    /// Returns the length of the longest prefix that keeps its SLOs, at least 1. Doubles and bisects,
-    /// assuming that a workload that does not fit beside few others does not fit beside more.
-    fn fitting(&self, candidates: &[usize]) -> usize {
-        let fits = |count: usize| self.fits(&candidates[..count]);
-        let mut fitting = 1;
-        let mut beyond = candidates.len() + 1;
-        while fitting + 1 < beyond {
-            let next = (2 * fitting).min(usize::midpoint(fitting, beyond).max(fitting + 1)).min(beyond - 1);
-            if fits(next) { fitting = next } else { beyond = next }
-        }
-        fitting
-    }
-}
-
-/// The numbers below `count` in a random order.
-fn shuffled(count: usize, round: u64) -> Vec<usize> {
-    let mut keyed: Vec<(u64, usize)> =
-        (0..count).map(|number| (arrivals::split_seed(SEED + round, number as u64), number)).collect();
-    keyed.sort_unstable();
-    keyed.into_iter().map(|(_, number)| number).collect()
-}
-
 /// Bounds of the calibrated model for a problem, with their evidence.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct CalibrationReport {
@@ -314,7 +86,7 @@ pub struct CalibrationReport {
     pub coverage: f64,
     /// Unit that the coverage counts: workload, server or plan.
     pub coverage_of: &'static str,
-    /// Factor on the work of the traces that the bounds assume.
+    /// Factor on the work of the traces that the bounds assume: 1.
     pub load_factor: f64,
     /// The shares of held-out windows in which the margins were kept. They chose the margins, so that this is no prediction.
     pub kept_workloads: f64,
@@ -381,7 +153,7 @@ pub fn report_calibration(
     CalibrationReport {
         coverage: goal.coverage,
         coverage_of: scope_name(goal.scope),
-        load_factor: model.load(),
+        load_factor: 1.0,
         kept_workloads: kept.workloads,
         kept_servers: kept.servers,
         kept_plans: kept.plans,
@@ -401,7 +173,7 @@ fn basis_name(basis: MarginBasis) -> &'static str {
 }
 
 /// Returns the name of the coverage's unit in options.
-fn scope_name(scope: CalibrationScope) -> &'static str {
+pub(super) fn scope_name(scope: CalibrationScope) -> &'static str {
     match scope {
         CalibrationScope::Workload => "workload",
         CalibrationScope::Server => "server",
@@ -444,13 +216,8 @@ impl CalibrationReport {
         if let (Some(least), Some(most)) = (margin_among(&with, f64::min), margin_among(&with, f64::max)) {
             let shortest = with.iter().map(|workload| workload.window_s).fold(f64::INFINITY, f64::min);
             let blocks = with.iter().map(|workload| workload.blocks).min().unwrap_or(0);
-            let load = if self.load_factor > 1.0 {
-                format!("{} times the work, ", self.load_factor)
-            } else {
-                String::new()
-            };
             sentences.push(format!(
-                "next window of {}, coverage {coverage} of each {}: {load}margins of {least:.2} to {most:.2} for {} of {}, from {} or more",
+                "next window of {}, coverage {coverage} of each {}: margins of {least:.2} to {most:.2} for {} of {}, from {} or more",
                 time(shortest),
                 self.coverage_of,
                 with.len(),
@@ -510,6 +277,3 @@ impl CalibrationReport {
 fn margin_among(workloads: &[&WorkloadCalibration], choose: impl Fn(f64, f64) -> f64) -> Option<f64> {
     workloads.iter().filter_map(|workload| workload.margin).reduce(choose)
 }
-
-#[cfg(test)]
-mod tests;

@@ -109,15 +109,7 @@ pub fn derive(
             let model = enforced_models::replaying(Replayed::default(), problem.enforced);
             let traced = server.with_members(&model, |members| replayed(&model, members, workload));
             let report = report_calibration(problem, percentile, observer);
-            let steps = if report.load_factor > 1.0 {
-                let loaded = problem.with_work(report.load_factor);
-                let server = ServerCompany { problem: &loaded, ..server };
-                let loaded = server.with_members(&model, |members| replayed(&model, members, workload));
-                with_load(&traced, loaded, report.load_factor)
-            } else {
-                traced
-            };
-            (with_margin(steps, &report.workloads[workload], report.coverage), CALIBRATED)
+            (with_margin(traced, &report.workloads[workload], report.coverage), CALIBRATED)
         }
     };
     if problem.base_latency() > 0.0 {
@@ -319,29 +311,14 @@ fn published(
     steps
 }
 
-const CALIBRATED: &str = "The traces are replayed at random shifts. In trials, a window of every trace was held out and replayed in \
-company; its score is what a workload saw in it, divided by what the replays of the rest predicted with as many times its work \
-as the load factor says. The margin is the quantile of the scores by split conformal prediction, and multiplies the largest \
-latency of the alignments. The load factor is 1 where margins are enough for whom they let in, else the least with which none \
-is needed. No bound is above the worst case, which is the bound where there is no margin.";
+const CALIBRATED: &str = "The traces are replayed at random shifts. In trials, a window of every trace was held out and all workloads \
+were replayed in it; a score is what a workload saw, divided by what the replays of the rest predicted. The margin is the \
+quantile of the scores by split conformal prediction, and multiplies the largest latency of the alignments. No bound is above \
+the worst case, which is the bound where there is no margin.";
 
 /// The steps of `replayed` that come after the margin.
 const BEGUN_WORK: &str = "already in service";
 const LESSER_BOUND: &str = "worst case";
-
-/// The steps of `replayed` for traces as they are, with the replays of those whose work is multiplied.
-fn with_load(
-    traced: &[PredictionStep],
-    loaded: Vec<PredictionStep>,
-    load_factor: f64,
-) -> Vec<PredictionStep> {
-    let is_beside = |step: &&PredictionStep| [BEGUN_WORK, LESSER_BOUND].contains(&step.what.as_str());
-    let how = format!("{load_factor} times the work of the traces, for what the next window may bring");
-    let mut steps = vec![PredictionStep::new("load factor", how, None)];
-    steps.extend(loaded.into_iter().take_while(|step| !is_beside(&step)));
-    steps.extend(traced.iter().skip_while(|step| !is_beside(step)).cloned());
-    steps
-}
 
 /// The steps of `replayed` with the margin on them.
 fn with_margin(

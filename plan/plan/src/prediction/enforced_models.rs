@@ -1,7 +1,9 @@
 //! Models of servers with enforcers.
 
 use model::LatencyModel;
-use predict::{BegunWork, Calibrated, EnforcedModel, EnforcedPath, Probabilistic, PublishedSnc, WorstCase};
+use predict::{
+    BegunWork, Calibrated, EnforcedModel, EnforcedPath, LoadedReplays, Probabilistic, PublishedSnc, WorstCase,
+};
 
 /// The worst case on such servers.
 pub(crate) fn worst_case(enforced: Option<EnforcedPath>) -> EnforcedModel<WorstCase> {
@@ -22,6 +24,15 @@ pub(crate) fn replaying<M: LatencyModel>(model: M, enforced: Option<EnforcedPath
 
 /// The calibrated model of such servers, whose bounds never exceed the worst case.
 pub(crate) fn with_margins(model: Calibrated, enforced: Option<EnforcedPath>) -> EnforcedModel<Calibrated> {
+    let model = if enforced.is_some() { model.capped_elsewhere() } else { model };
+    replaying(model, enforced)
+}
+
+/// The model that fills such servers with more work than the traces have, or by the worst case.
+pub(crate) fn filled_by(
+    model: LoadedReplays,
+    enforced: Option<EnforcedPath>,
+) -> EnforcedModel<LoadedReplays> {
     let model = if enforced.is_some() { model.capped_elsewhere() } else { model };
     replaying(model, enforced)
 }

@@ -55,6 +55,15 @@ impl WorkloadForecast {
         Self { bound, worst_case: Some(worst_case), bursts_together: together }
     }
 
+    /// Replaces the bound by the SLO if the SLO is what the model promises, and the workload keeps it by the model.
+    pub(super) fn promise(&mut self, slo: Option<f64>) {
+        if let (Some(slo), Ok(prediction)) = (slo, &mut self.bound.latency)
+            && prediction.bound <= slo
+        {
+            prediction.bound = slo;
+        }
+    }
+
     /// Returns the latency without any assumption on how bursts meet, seconds; infinite without a bound.
     pub fn worst_case_s(&self) -> Option<f64> {
         self.worst_case.map(|bound| bound.seconds())
@@ -64,11 +73,15 @@ impl WorkloadForecast {
 impl ForecastQuestion<'_> {
     /// The forecasts of each server, one per member, and how many servers were cut short by an interruption.
     pub(super) fn answer(self) -> (Vec<Vec<WorkloadForecast>>, usize) {
-        if (self.interrupted)() {
-            let certain = self.servers.iter().map(|members| self.certain_forecasts(members));
-            return (certain.collect(), self.servers.len());
-        }
         self.model.visit(self.problem, None, self.observer, self)
+    }
+
+    /// The same, by the model that the search has used.
+    pub(super) fn answer_by<M: LatencyModel>(
+        self,
+        model: &EnforcedModel<M>,
+    ) -> (Vec<Vec<WorkloadForecast>>, usize) {
+        self.visit(model)
     }
 
     /// Returns the certain forecasts of a server without computing: the SLO as the bound if the model is
@@ -98,6 +111,10 @@ impl ModelVisitor for ForecastQuestion<'_> {
     type Output = (Vec<Vec<WorkloadForecast>>, usize);
 
     fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Self::Output {
+        if (self.interrupted)() {
+            let certain = self.servers.iter().map(|members| self.certain_forecasts(members));
+            return (certain.collect(), self.servers.len());
+        }
         let enforced = self.problem.enforced;
         let replayed = replaying(Replayed::default(), enforced);
         let worst_case = worst_case(enforced);

@@ -2,12 +2,12 @@
 
 use crate::prediction::applicant::{admission_host, of_members, server_members, sketched_by};
 use crate::prediction::assignment::{WorkloadAssignment, assignment_policy};
-use crate::prediction::calibration::calibrated;
-use crate::prediction::enforced_models::{replaying, with_margins, worst_case};
+use crate::prediction::enforced_models::{filled_by, replaying, worst_case};
 use crate::prediction::forecast::{ForecastQuestion, WorkloadForecast};
 use crate::prediction::model_name::{ModelName, ModelVisitor};
 use crate::prediction::problem::PredictionProblem;
 use crate::prediction::refusal::describe_refusal;
+use crate::prediction::slo_calibration::{filling_model, promised_slo, slo_calibration};
 use model::{LatencyModel, PerStage, Policy};
 use operation::ProgressObserver;
 use placement::SearchEffort;
@@ -15,7 +15,7 @@ use placement::admission::{AdmissionProcedure, Applicant, ByModel};
 use placement::packing::{
     Packing, PackingControl, PackingPhase, PackingProblem, PackingProgress, SecondJudgement, pack,
 };
-use predict::{Calibrated, EnforcedModel, Replayed};
+use predict::{EnforcedModel, LoadedReplays, Replayed};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -63,26 +63,40 @@ pub fn place(
     let question = PlacementQuestion { problem, interrupted, observer };
     let judged = JudgedServers::default();
     let enforced = problem.enforced;
+    let load = if model == ModelName::Calibrated { slo_calibration(problem, observer).load } else { None };
     let packing = match model {
         ModelName::Replayed => {
             let few = many(|| replaying(searching().remembering(), enforced));
             let judge = replaying(Replayed::default().remembering(), enforced);
             question.pack_by_replay(&few, &judge, &judged)
         }
-        ModelName::Calibrated => {
-            let model = calibrated(problem, None, observer);
-            let few =
-                many(|| with_margins(model.with_replays(searching()), enforced).map(Calibrated::remembering));
-            let judge = with_margins((*model).clone(), enforced).map(Calibrated::remembering);
-            question.pack_by_replay(&few, &judge, &judged)
-        }
+        ModelName::Calibrated => match load {
+            Some(load) => {
+                let filling = LoadedReplays::new(problem.calibration, load);
+                let few = many(|| {
+                    let model = filling.clone().with_replays(searching());
+                    filled_by(model, enforced).map(LoadedReplays::remembering)
+                });
+                let judge = filling_model(problem, load).map(LoadedReplays::remembering);
+                question.pack_by_replay(&few, &judge, &judged)
+            }
+            None => question.visit(&worst_case(enforced)),
+        },
         _ => model.visit(problem, None, observer, question),
     };
     let search = start.elapsed();
-    let is_kept = |members: &[usize]| !model.is_replaying() || judged.is_kept(members);
+    let is_judged = model.is_replaying() && !(model == ModelName::Calibrated && load.is_none());
+    let is_kept = |members: &[usize]| !is_judged || judged.is_kept(members);
     let servers = &packing.servers;
     let question = ForecastQuestion { problem, model, servers, interrupted, is_kept: &is_kept, observer };
-    let (servers, cut_short) = question.answer();
+    let (mut servers, cut_short) = match (model, load) {
+        (ModelName::Calibrated, Some(load)) => question.answer_by(&filling_model(problem, load)),
+        (ModelName::Calibrated, None) => question.answer_by(&worst_case(enforced)),
+        _ => question.answer(),
+    };
+    for forecast in servers.iter_mut().flatten() {
+        forecast.promise(promised_slo(problem, model, forecast.bound.workload));
+    }
     let interrupted = packing.interrupted || cut_short > 0;
     ModelPlacement { model, packing, servers, search, interrupted }
 }

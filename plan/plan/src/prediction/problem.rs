@@ -1,6 +1,7 @@
 //! A prediction problem: one kind of server with the traffic of every workload.
 
 use crate::cluster::{ClusterSource, enforced_path, read_groups, warn_of_percentile, warn_of_preemption};
+use crate::prediction::slo_calibration::SloCalibration;
 use model::{CircularTrace, Cluster, Job, OperationError, ServerClass, WorkloadSpec};
 use operation::parallel::in_parallel;
 use operation::{Notice, ProgressObserver};
@@ -68,6 +69,8 @@ pub struct PredictionProblem {
     pub calibration: CalibrationGoal,
     /// Calibrated models learnt so far, by a common percentile of all workloads if there is one.
     pub(super) learnt: Mutex<Vec<(Option<Percentile>, Arc<Calibrated>)>>,
+    /// How servers are filled by the calibrated model, once learnt.
+    pub(super) slo_calibration: Mutex<Option<Arc<SloCalibration>>>,
 }
 
 impl PredictionProblem {
@@ -113,6 +116,7 @@ impl PredictionProblem {
             origin: source.cluster.origin().to_owned(),
             calibration: source.calibration,
             learnt: Mutex::default(),
+            slo_calibration: Mutex::default(),
         })
     }
 
@@ -154,7 +158,8 @@ impl PredictionProblem {
     }
 
     /// Returns the problem with the work of every request multiplied by `factor`.
-    pub(super) fn with_work(&self, factor: f64) -> Self {
+    #[must_use]
+    pub fn with_work(&self, factor: f64) -> Self {
         let (traces, numbers) = self.distinct_traces();
         let traffic: Vec<_> = traces.into_iter().map(|trace| Arc::new(trace.with_work(factor))).collect();
         let mut workloads = self.workloads.clone();
@@ -179,6 +184,7 @@ impl PredictionProblem {
             origin: self.origin.clone(),
             calibration: self.calibration,
             learnt: Mutex::default(),
+            slo_calibration: Mutex::default(),
         }
     }
 

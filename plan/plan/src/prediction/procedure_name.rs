@@ -1,8 +1,8 @@
 //! Admission procedures by the names in options, with the parameters of the published ones.
 
-use crate::prediction::calibration::calibrated;
-use crate::prediction::enforced_models::{probabilistic, published_snc, replaying, with_margins, worst_case};
+use crate::prediction::enforced_models::{probabilistic, published_snc, replaying, worst_case};
 use crate::prediction::problem::{PredictionProblem, TracedWorkload};
+use crate::prediction::slo_calibration::{filling_model, slo_calibration};
 use model::LatencyModel;
 use operation::ProgressObserver;
 use placement::admission::{
@@ -97,8 +97,8 @@ impl ProcedureName {
             }
             Self::Calibrated => {
                 "holds in the next window of traffic with the coverage that is asked for, if windows of a trace are exchangeable and \
-                 traces are independent: margins from held-out windows on what is replayed; never above the worst case, \
-                 which holds as long as the window stays within the burst curves of its trace"
+                 traces are independent; without enough windows the worst case, which holds as long as the window stays within the \
+                 burst curves of its trace"
             }
             Self::PublishedSnc => {
                 "the published stochastic bound, to compare with; bursty traffic exceeds it"
@@ -133,10 +133,10 @@ impl ProcedureName {
             Self::WorstCase => by_slo(&worst_case(enforced), visitor),
             Self::Probabilistic => by_slo(&probabilistic(enforced), visitor),
             Self::Replayed => by_slo(&replaying(Replayed::default(), enforced), visitor),
-            Self::Calibrated => {
-                let model = calibrated(problem, None, observer);
-                by_slo(&with_margins((*model).clone(), enforced), visitor)
-            }
+            Self::Calibrated => match slo_calibration(problem, observer).load {
+                Some(load) => by_slo(&filling_model(problem, load), visitor),
+                None => by_slo(&worst_case(enforced), visitor),
+            },
             Self::PublishedSnc => by_slo(&published_snc(), visitor),
             Self::PriorityMeister => {
                 let model = WorstCase { reshaping: Reshaping::EveryStage };

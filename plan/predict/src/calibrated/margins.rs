@@ -72,18 +72,6 @@ pub struct KeptShares {
     pub guaranteed_plans: f64,
 }
 
-impl KeptShares {
-    /// The shares when every bound is the guarantee.
-    pub(super) fn at_the_guarantee(self) -> Self {
-        Self {
-            workloads: self.guaranteed_workloads,
-            servers: self.guaranteed_servers,
-            plans: self.guaranteed_plans,
-            ..self
-        }
-    }
-}
-
 /// The margins of all traces.
 #[derive(Debug, Clone)]
 pub(super) struct Margins {
@@ -159,6 +147,20 @@ impl ScoredWindows<'_> {
         blocks(self.members().map(|(window, member)| ((member.block, window), member.scores[percentile])))
     }
 
+    /// The exchangeable blocks of scores at the percentiles of the SLOs.
+    pub(super) fn own_blocks(&self, scope: CalibrationScope) -> Vec<Vec<f64>> {
+        match scope {
+            CalibrationScope::Workload => {
+                let own = |(window, member): (usize, &MemberScore)| {
+                    ((member.block, window), member.scores[member.own])
+                };
+                blocks(self.members().map(own))
+            }
+            CalibrationScope::Server => self.of_companies(),
+            CalibrationScope::Plan => self.plan_windows(),
+        }
+    }
+
     /// A block for each window of a trace.
     fn of_windows(&self, trace: usize, percentile: usize) -> Vec<Vec<f64>> {
         let own = self.members().filter(|(_, member)| member.trace == trace);
@@ -225,7 +227,7 @@ impl ScoredWindows<'_> {
     }
 
     /// The shares of members, companies and plans that are kept in all trials.
-    fn shares(&self, is_kept: impl Fn(&MemberScore) -> bool) -> [f64; 3] {
+    pub(super) fn shares(&self, is_kept: impl Fn(&MemberScore) -> bool) -> [f64; 3] {
         let mut workloads = Vec::new();
         let mut servers = Vec::new();
         let mut plans: BTreeMap<(usize, usize, usize), bool> = BTreeMap::new();
@@ -241,7 +243,7 @@ impl ScoredWindows<'_> {
 }
 
 /// How many blocks have scores.
-fn scored(blocks: &[Vec<f64>]) -> usize {
+pub(super) fn scored(blocks: &[Vec<f64>]) -> usize {
     blocks.iter().filter(|block| !block.is_empty()).count()
 }
 

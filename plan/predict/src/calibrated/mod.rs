@@ -6,14 +6,12 @@
 //! the bound of `Replayed`: with the probability that is asked for, the percentile that a workload sees in the next window, at
 //! one random alignment, is within the product.
 //!
-//! Whoever is let in with margins is other company than that from which they were learnt: [`Calibrated::margins_cover`] says
-//! whether they are enough there. A latency grows without limit as load comes near what a stage does, so that no factor on it
-//! stands for more load. So trials may predict from the rest with more work than it has, by a *load factor*, and fill
-//! servers by that: [`Calibrated::learn`] is told the factor, [`Calibrated::needs_no_margin`] says whether the windows
-//! stayed within those predictions, and forecasts are replays of the traces with as much more work.
+//! That is a promise about a number. Whoever chooses servers by SLOs asks less: that the next window is within the SLO, however
+//! far it is from what was predicted. [`slo_coverage`] says how often held-out windows kept the SLOs of servers that were
+//! filled from the rest in some way, for [`crate::LoadedReplays`].
 //!
 //! The assumption is that scores are exchangeable: the next window is to the trace as each of its windows is to the
-//! rest, and companies are drawn as servers are filled. A trace with enough windows (19 for 95 %) has a margin of its own.
+//! rest, in the company that is asked about. A trace with enough windows (19 for 95 %) has a margin of its own.
 //! Otherwise the windows of all traces are pooled, each of them one block, because the windows of one trace are exchangeable
 //! and traces are independent: then the probability is over workloads and windows together, and one workload may exceed its
 //! bound more often than the others.
@@ -27,13 +25,13 @@
 //! Not covered: changes of a kind that no window shows, and windows that are worse the further ahead they are.
 
 mod margins;
-mod remembered;
 mod scores;
+mod slos;
 mod windows;
 
 pub use margins::{CalibrationScope, KeptShares, LatencyMargin, MarginAnswer, MarginBasis, TooFewWindows};
-pub use remembered::RememberedCalibration;
 pub use scores::{CalibrationTrace, CompanyMember, TrialCompany};
+pub use slos::{SloCoverage, SloTrial, slo_coverage};
 
 use crate::{Replayed, WorstCase, WorstCaseSketch};
 use confidence::{TooFew, needed_for_conformal};
@@ -92,8 +90,6 @@ pub struct Calibrated {
     /// The worst case that bounds are capped by; absent where [`crate::EnforcedModel`] caps them.
     guarantee: Option<WorstCase>,
     goal: CalibrationGoal,
-    /// How many times the work of the traces forecasts replay.
-    load: f64,
     percentiles: Vec<Percentile>,
     /// The traces of the trials, as fingerprints.
     traces: Vec<TraceFingerprint>,
@@ -121,8 +117,6 @@ impl TraceFingerprint {
 #[derive(Debug)]
 pub struct CalibratedSketch {
     replayed: <Replayed as LatencyModel>::Sketch,
-    /// With as much work as forecasts count; absent where that is the work of the trace.
-    loaded: Option<<Replayed as LatencyModel>::Sketch>,
     /// Absent where the caller caps bounds.
     guarantee: Option<WorstCaseSketch>,
     /// The number of the trace among those of the trials.
@@ -132,20 +126,18 @@ pub struct CalibratedSketch {
 type CalibratedMembers<'a, 'b> = &'a [ServerMember<'b, CalibratedSketch>];
 
 impl Calibrated {
-    /// Learns margins from trials in these companies, whose rests have `load` times their work. Those who are asked about
-    /// later should be among the members: others have the margin of the pool. `go_on` is called before each trial; once it
-    /// says no, trials are left out, and what is learnt is of no use.
+    /// Learns margins from trials in these companies. Those who are asked about later should be among the members: others
+    /// have the margin of the pool. `go_on` is called before each trial; once it says no, trials are left out, and what is
+    /// learnt is of no use.
     ///
     /// # Panics
-    /// Unless the coverage is strictly between 0 and 1, and the load is at least 1.
+    /// Unless the coverage is strictly between 0 and 1.
     pub fn learn(
         goal: CalibrationGoal,
-        load: f64,
         traces: &[CalibrationTrace<'_>],
         companies: &[TrialCompany],
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Self {
-        assert!(load >= 1.0, "forecasts count no less than the traces: {load}");
         let mut percentiles: Vec<Percentile> = Vec::new();
         for member in companies.iter().flat_map(|company| &company.members) {
             if !percentiles.contains(&member.percentile) {
@@ -153,7 +145,7 @@ impl Calibrated {
             }
         }
         percentiles.sort_by(|a, b| a.percent().total_cmp(&b.percent()));
-        let trials = WindowTrials { traces, companies, percentiles: &percentiles, cut: goal.cut(), load };
+        let trials = WindowTrials { traces, companies, percentiles: &percentiles, cut: goal.cut() };
         let found = trials.run(go_on);
         let windows: Vec<usize> = traces.iter().map(|trace| goal.windows(trace.traffic)).collect();
         let scored = ScoredWindows {
@@ -168,69 +160,10 @@ impl Calibrated {
             replayed: Replayed::default(),
             guarantee: Some(WorstCase::default()),
             goal,
-            load,
             percentiles,
             traces,
             margins,
         }
-    }
-
-    /// How many times the work of the traces forecasts replay.
-    pub fn load(&self) -> f64 {
-        self.load
-    }
-
-    /// Whether windows stayed within what was predicted as often as they have to, at every percentile, or there are too few
-    /// to say.
-    pub fn needs_no_margin(&self) -> bool {
-        self.margins.unknown.iter().all(|margin| margin.map_or(true, |margin| margin.factor <= 1.0))
-    }
-
-    /// Whether every margin that is known is a number: windows were predicted.
-    pub fn has_finite_margins(&self) -> bool {
-        let all = self.margins.by_trace.iter().chain([&self.margins.unknown]);
-        all.flatten().flatten().all(|margin| margin.factor.is_finite())
-    }
-
-    /// Whether its margins are no smaller than those of `other`, which was learnt from other companies of the same traces, at
-    /// every percentile that these were asked for.
-    pub fn margins_cover(&self, other: &Self) -> bool {
-        let traces = (0..self.traces.len()).map(Some).chain([None]);
-        traces.flat_map(|trace| other.percentiles.iter().map(move |percentile| (trace, *percentile))).all(
-            |(trace, percentile)| match (self.margin(trace, percentile), other.margin(trace, percentile)) {
-                (Ok(own), Ok(needed)) => needed.factor <= own.factor,
-                // Whoever has no margin is bounded otherwise.
-                (Err(_), _) => true,
-                (Ok(_), Err(_)) => false,
-            },
-        )
-    }
-
-    /// The same model with margins that are no smaller than those of `other`, which was learnt from other companies of the
-    /// same traces. A workload that has no margin there has the guarantee.
-    #[must_use]
-    pub fn with_margins_of_at_least(mut self, other: &Self) -> Self {
-        let needed = |trace: Option<usize>, percentile: Percentile| {
-            // No workload of the other companies has a percentile that it does not know.
-            if !other.percentiles.contains(&percentile) {
-                return 1.0;
-            }
-            other.margin(trace, percentile).map_or(f64::INFINITY, |margin| margin.factor)
-        };
-        let percentiles = &self.percentiles;
-        let widen = |trace: Option<usize>, margins: &mut [MarginAnswer]| {
-            for (&percentile, margin) in percentiles.iter().zip(margins) {
-                if let Ok(margin) = margin {
-                    margin.factor = margin.factor.max(needed(trace, percentile));
-                }
-            }
-        };
-        for (trace, margins) in self.margins.by_trace.iter_mut().enumerate() {
-            widen(Some(trace), margins);
-        }
-        widen(None, &mut self.margins.unknown);
-        self.margins.kept = other.margins.kept;
-        self
     }
 
     /// What its margins promise.
@@ -241,12 +174,6 @@ impl Calibrated {
     /// How often the margins held in the windows that they come from.
     pub fn kept(&self) -> KeptShares {
         self.margins.kept
-    }
-
-    /// The same margins for predictions by other replays than those of the default.
-    #[must_use]
-    pub fn with_replays(&self, replayed: Replayed) -> Self {
-        Self { replayed, ..self.clone() }
     }
 
     /// The margin of a workload at a percentile, or why it has none: as for one that was not calibrated.
@@ -279,24 +206,13 @@ impl Calibrated {
         Self { guarantee: None, ..self }
     }
 
-    /// The same model without margins: every bound is the guarantee.
-    #[must_use]
-    pub fn at_the_guarantee(mut self) -> Self {
-        let margins = self.margins.by_trace.iter_mut().chain([&mut self.margins.unknown]);
-        for margin in margins.flatten().flatten() {
-            margin.factor = f64::INFINITY;
-        }
-        self.margins.kept = self.margins.kept.at_the_guarantee();
-        Self { load: 1.0, ..self }
-    }
-
     /// Each member's margin, the members as `Replayed` sees them.
     fn margins_of<'b>(
         &self,
         members: CalibratedMembers<'_, 'b>,
     ) -> (Vec<MarginAnswer>, Vec<ServerMember<'b, Option<ReplayTrace>>>) {
         let margins = members.iter().map(|member| self.margin(member.sketch.trace, member.percentile));
-        (margins.collect(), members.iter().map(|member| seen_by(member, member.sketch.forecast())).collect())
+        (margins.collect(), members.iter().map(|member| seen_by(member, &member.sketch.replayed)).collect())
     }
 
     /// The worst case of each member behind `begun` seconds of work, seconds; infinite where there is none, or where the caller
@@ -342,26 +258,9 @@ impl Calibrated {
         (replayed, budgets)
     }
 
-    /// Whether the guarantee keeps all limits, so that replays decide nothing: with more work they may find the server
-    /// overloaded.
+    /// Whether the guarantee keeps all limits, so that replays decide nothing.
     fn is_guaranteed(&self, budgets: &[f64]) -> bool {
         self.guarantee.is_some() && budgets.iter().all(|budget| *budget == f64::INFINITY)
-    }
-
-    /// The bounds of the traces with as much work as forecasts count, and estimates of the traces as they are.
-    fn forecasts(
-        &self,
-        members: CalibratedMembers<'_, '_>,
-        forecast: &[ServerMember<'_, Option<ReplayTrace>>],
-        interrupted: &(dyn Fn() -> bool + Sync),
-    ) -> Option<Vec<Result<Prediction, UndefinedLatency>>> {
-        let bounds = self.replayed.predict_unless(interrupted, forecast)?;
-        if self.load <= 1.0 {
-            return Some(bounds);
-        }
-        let traced: Vec<_> = members.iter().map(|member| seen_by(member, &member.sketch.replayed)).collect();
-        let both = bounds.into_iter().zip(self.replayed.predict_unless(interrupted, &traced)?);
-        Some(both.map(|(bound, traced)| Ok(Prediction { bound: bound?.bound, ..traced? })).collect())
     }
 
     /// The prediction of each member behind `begun` seconds of work; `None` when it is interrupted.
@@ -375,7 +274,9 @@ impl Calibrated {
         let (margins, replayed) = self.margins_of(members);
         let guarantees = self.guarantees(members, begun);
         let mut predictions = Vec::new();
-        for (number, predicted) in self.forecasts(members, &replayed, interrupted)?.into_iter().enumerate() {
+        for (number, predicted) in
+            self.replayed.predict_unless(interrupted, &replayed)?.into_iter().enumerate()
+        {
             let factor = margins[number].map_or(f64::INFINITY, |margin| margin.factor);
             let widened = predicted
                 .and_then(|prediction| Ok(widened(prediction, factor)?.later_by(begun[number])))
@@ -394,13 +295,6 @@ impl Calibrated {
     }
 }
 
-impl CalibratedSketch {
-    /// The trace that forecasts replay.
-    fn forecast(&self) -> &<Replayed as LatencyModel>::Sketch {
-        self.loaded.as_ref().unwrap_or(&self.replayed)
-    }
-}
-
 /// The same member with another sketch.
 fn seen_by<'b, S>(member: &ServerMember<'_, CalibratedSketch>, sketch: &'b S) -> ServerMember<'b, S> {
     ServerMember { sketch, priority: member.priority, group: member.group, percentile: member.percentile }
@@ -416,7 +310,6 @@ impl LatencyModel for Calibrated {
     fn sketch(&self, traffic: &CircularTrace<Job>) -> CalibratedSketch {
         CalibratedSketch {
             replayed: self.replayed.sketch(traffic),
-            loaded: (self.load > 1.0).then(|| self.replayed.sketch(&traffic.with_work(self.load))),
             guarantee: self.guarantee.map(|guarantee| guarantee.sketch(traffic)),
             trace: self.number_of(traffic),
         }

@@ -86,8 +86,6 @@ pub(super) struct WindowTrials<'a> {
     pub(super) companies: &'a [TrialCompany],
     pub(super) percentiles: &'a [Percentile],
     pub(super) cut: WindowCut,
-    /// How many times its work the rest has when it predicts.
-    pub(super) load: f64,
 }
 
 impl WindowTrials<'_> {
@@ -106,7 +104,7 @@ impl WindowTrials<'_> {
         let mut windows = Vec::new();
         for member in members {
             let traffic = self.traces[member.trace].traffic;
-            rests.push(replayable(self.loaded(self.cut.rest(traffic, *window))));
+            rests.push(replayable(self.cut.rest(traffic, *window)));
             windows.push(replayable(self.cut.window(traffic, *window)));
         }
         let Some(predicted) = self.percentiles_of(members, &rests, PREDICTING_SEED, PREDICTING) else {
@@ -114,9 +112,9 @@ impl WindowTrials<'_> {
         };
         let predicted = largest(&predicted);
         let seen = self.percentiles_of(members, &windows, SEEN_SEED, SEEN);
-        // The worst case of the rests is no less than their replays: without more load, what is within these is within it.
+        // The worst case of the rests is no less than their replays: what is within these is within it.
         let exceeds_replays = seen.iter().flatten().any(|alignment| exceeds(alignment, &predicted));
-        let guarantees = if self.load > 1.0 || exceeds_replays {
+        let guarantees = if exceeds_replays {
             self.guarantees(members, *window)
         } else {
             vec![f64::INFINITY; members.len()]
@@ -131,6 +129,27 @@ impl WindowTrials<'_> {
                     if seen > guarantees[number] { f64::INFINITY } else { score(seen, predicted) }
                 });
                 scores.push(self.member_score(member, *window, ratios.collect()));
+            }
+            found.push(self.scores_of(company, alignment, scores));
+        }
+        found
+    }
+
+    /// Whether the members of a company kept these limits in their windows, by alignment: a score of 0 for those that did, an
+    /// infinite one for the others.
+    pub(super) fn kept(&self, company: usize, limits: &[f64]) -> Vec<TrialScores> {
+        let TrialCompany { members, window, .. } = &self.companies[company];
+        let part = |member: &CompanyMember| self.cut.window(self.traces[member.trace].traffic, *window);
+        let windows: Vec<_> = members.iter().map(|member| replayable(part(member))).collect();
+        let seen = self.percentiles_of(members, &windows, SEEN_SEED, SEEN);
+        let mut found = Vec::new();
+        for alignment in 0..SEEN {
+            let mut scores = Vec::new();
+            for (number, member) in members.iter().enumerate() {
+                let overloaded = vec![f64::INFINITY; self.percentiles.len()];
+                let seen = seen.as_ref().map_or(&overloaded, |seen| &seen[alignment][number]);
+                let kept = seen.iter().map(|seen| if *seen <= limits[number] { 0.0 } else { f64::INFINITY });
+                scores.push(self.member_score(member, *window, kept.collect()));
             }
             found.push(self.scores_of(company, alignment, scores));
         }
@@ -162,11 +181,6 @@ impl WindowTrials<'_> {
             None => 0.0,
         };
         sketches.iter().map(of_sketch).collect()
-    }
-
-    /// A rest with as much work as it predicts with.
-    fn loaded(&self, rest: Option<CircularTrace<Job>>) -> Option<CircularTrace<Job>> {
-        if self.load > 1.0 { Some(rest?.with_work(self.load)) } else { rest }
     }
 
     fn scores_of(&self, company: usize, alignment: usize, members: Vec<MemberScore>) -> TrialScores {

@@ -1,16 +1,16 @@
-//! The calibrated model against windows that it has not seen.
+//! Plans by the calibrated model against windows that they have not seen.
 
 use crate::prediction::ModelName;
-use crate::prediction::calibration::*;
 use crate::prediction::placement::place;
 use crate::prediction::problem::TracedWorkload;
+use crate::prediction::slo_calibration::*;
 use model::{CircularTrace, Job, PerStage, Slo, Stage, WorkloadSpec};
 use operation::Silent;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use units::{Bytes, Nanos, Seconds};
+use units::{Bytes, Nanos, Percentile, Seconds};
 
 const WORKLOADS: usize = 40;
 const WINDOW: u64 = 1_000_000_000;
@@ -58,6 +58,7 @@ fn problem(random: &mut StdRng) -> PredictionProblem {
         origin: "test".into(),
         calibration: CalibrationGoal { coverage: COVERAGE, window: None, scope: CalibrationScope::Workload },
         learnt: Mutex::default(),
+        slo_calibration: Mutex::default(),
     }
 }
 
@@ -140,14 +141,39 @@ fn no_plan_needs_more_servers_than_the_worst_case() {
             };
             assert!(extent(&placed) <= extent(&guaranteed), "{model:?} {coverage}");
             assert!(placed.is_kept(&problem), "{model:?} {coverage}");
+            let load = slo_calibration(&problem, &Silent).load;
             for forecast in placed.servers.iter().flatten() {
-                let worst = forecast.worst_case_s().expect("not interrupted");
-                assert!(
-                    forecast.bound.seconds() <= worst * (1.0 + 1e-9),
-                    "{model:?} {coverage}: {forecast:?}"
-                );
+                let bound = forecast.bound.seconds();
+                if model == ModelName::Calibrated && load.is_some() {
+                    assert_eq!(bound, 0.02, "{coverage}: the SLO is the promise");
+                } else {
+                    let worst = forecast.worst_case_s().expect("not interrupted");
+                    assert!(bound <= worst * (1.0 + 1e-9), "{model:?} {coverage}: {forecast:?}");
+                }
             }
         }
+    }
+}
+
+/// With too few blocks a plan is the guarantee's, and the report says what is missing.
+#[test]
+fn too_few_blocks_are_said_and_the_worst_case_decides() {
+    let mut problem = problem(&mut StdRng::seed_from_u64(5));
+    problem.workloads.truncate(6);
+    problem.calibration.scope = CalibrationScope::Plan;
+    for workload in &mut problem.workloads {
+        workload.spec.slo.latency = Seconds(0.02);
+    }
+    let report = report_slo_calibration(&problem, &Silent);
+    assert_eq!((report.load_factor, report.blocks, report.blocks_needed), (None, 2, 9));
+    let said = report.sentences().join("\n");
+    assert!(said.contains("needs 9 windows of all traces together, and there are 2"), "{said}");
+    assert!(said.contains("placed by worst-case"), "{said}");
+    let placed = place(&problem, ModelName::Calibrated, &|| false, &Silent);
+    let guaranteed = place(&problem, ModelName::WorstCase, &|| false, &Silent);
+    assert_eq!(placed.packing.servers, guaranteed.packing.servers);
+    for (own, other) in placed.servers.iter().flatten().zip(guaranteed.servers.iter().flatten()) {
+        assert_eq!((own.bound.seconds(), own.bound.model), (other.bound.seconds(), ModelName::Calibrated));
     }
 }
 
@@ -157,11 +183,11 @@ fn learning_ends_when_it_is_interrupted() {
     for answers in [0, 3, 30] {
         let asked = AtomicUsize::new(0);
         let interrupted = || asked.fetch_add(1, Ordering::Relaxed) >= answers;
-        assert!(!learn_calibration(&problem, None, &interrupted, &Silent));
+        assert!(!calibrate_slos(&problem, &interrupted, &Silent));
         // Two threads may each begin a trial.
         assert!(asked.into_inner() < answers + 100);
-        assert!(problem.learnt.lock().unwrap().is_empty());
+        assert!(problem.slo_calibration.lock().unwrap().is_none());
     }
-    assert!(learn_calibration(&problem, None, &|| false, &Silent));
-    assert_eq!(problem.learnt.lock().unwrap().len(), 1);
+    assert!(calibrate_slos(&problem, &|| false, &Silent));
+    assert!(problem.slo_calibration.lock().unwrap().is_some());
 }
