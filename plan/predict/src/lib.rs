@@ -27,8 +27,8 @@ mod worst_case;
 
 pub use calibrated::{
     Calibrated, CalibratedSketch, CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember,
-    KeptShares, LatencyMargin, MarginAnswer, MarginBasis, SloCoverage, SloTrial, TooFewWindows, TrialCompany,
-    slo_coverage,
+    KeptShares, LatencyMargin, MarginAnswer, MarginBasis, SloCalibration, SloCoverage, SloTrial,
+    TooFewWindows, TrialCompany, slo_coverage,
 };
 pub use enforced::{
     BegunWork, EnforcedLatency, EnforcedModel, EnforcedPath, EnforcedSketch, bunching_allowance,

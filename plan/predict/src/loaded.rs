@@ -19,7 +19,7 @@ pub struct LoadedReplays {
     load: f64,
 }
 
-/// What the model keeps of a workload.
+/// Sketch of a workload.
 #[derive(Debug)]
 pub struct LoadedSketch {
     traced: Option<ReplayTrace>,

@@ -2,8 +2,8 @@
 
 use crate::admission::events::{AdmissionEvent, everybody_arrives, read_events};
 use crate::prediction::{
-    ModelName, PredictionProblem, PredictionSource, ProcedureName, ProcedureVisitor, TracedWorkload,
-    WorkloadAssignment, admission_host, applicants, assignment_policy, describe_refusal, promised_slo,
+    PredictionProblem, PredictionSource, ProcedureName, ProcedureVisitor, TracedWorkload, WorkloadAssignment,
+    admission_host, applicants, assignment_policy, describe_refusal, promised_slo,
 };
 use model::{OperationError, Policy};
 use operation::ProgressObserver;
@@ -197,7 +197,7 @@ impl ProcedureVisitor for DecideEvents<'_> {
         for guaranteed in guarantees.iter_mut().filter(|_| name == ProcedureName::Calibrated) {
             let is_it = |workload: &TracedWorkload| workload.spec.name == guaranteed.name;
             let workload = problem.workloads.iter().position(is_it).expect("it came from the problem");
-            let promised = promised_slo(problem, ModelName::Calibrated, workload);
+            let promised = promised_slo(problem, workload);
             if let (Some(slo), Ok(latency)) = (promised, &mut guaranteed.latency)
                 && *latency <= slo
             {

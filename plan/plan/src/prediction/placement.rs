@@ -94,8 +94,8 @@ pub fn place(
         (ModelName::Calibrated, None) => question.answer_by(&worst_case(enforced)),
         _ => question.answer(),
     };
-    for forecast in servers.iter_mut().flatten() {
-        forecast.promise(promised_slo(problem, model, forecast.bound.workload));
+    for forecast in servers.iter_mut().flatten().filter(|_| model == ModelName::Calibrated) {
+        forecast.promise(promised_slo(problem, forecast.bound.workload));
     }
     let interrupted = packing.interrupted || cut_short > 0;
     ModelPlacement { model, packing, servers, search, interrupted }

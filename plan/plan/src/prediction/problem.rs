@@ -1,11 +1,10 @@
 //! A prediction problem: one kind of server with the traffic of every workload.
 
 use crate::cluster::{ClusterSource, enforced_path, read_groups, warn_of_percentile, warn_of_preemption};
-use crate::prediction::slo_calibration::SloCalibration;
 use model::{CircularTrace, Cluster, Job, OperationError, ServerClass, WorkloadSpec};
 use operation::parallel::in_parallel;
 use operation::{Notice, ProgressObserver};
-use predict::{Calibrated, CalibrationGoal, EnforcedPath};
+use predict::{Calibrated, CalibrationGoal, EnforcedPath, SloCalibration};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -69,7 +68,7 @@ pub struct PredictionProblem {
     pub calibration: CalibrationGoal,
     /// Calibrated models learnt so far, by a common percentile of all workloads if there is one.
     pub(super) learnt: Mutex<Vec<(Option<Percentile>, Arc<Calibrated>)>>,
-    /// How servers are filled by the calibrated model, once learnt.
+    /// Load by which the calibrated model fills servers, once learnt.
     pub(super) slo_calibration: Mutex<Option<Arc<SloCalibration>>>,
 }
 

@@ -11,7 +11,6 @@
 use crate::prediction::applicant::{of_members, server_members, sketched};
 use crate::prediction::calibration::{calibration_traces, scope_name};
 use crate::prediction::enforced_models::{filled_by, replaying, worst_case};
-use crate::prediction::model_name::ModelName;
 use crate::prediction::problem::PredictionProblem;
 use model::LatencyModel;
 use operation::ProgressObserver;
@@ -19,7 +18,7 @@ use operation::text::{percent, time};
 use placement::admission::Applicant;
 use predict::{
     CalibrationGoal, CalibrationScope, CalibrationTrace, CompanyMember, EnforcedModel, LoadedReplays,
-    Replayed, SloCoverage, SloTrial, TrialCompany, WorstCase, slo_coverage,
+    Replayed, SloCalibration, SloCoverage, SloTrial, TrialCompany, WorstCase, slo_coverage,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,17 +39,6 @@ const LOADS: [f64; 7] = [1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 8.0];
 
 type ReplaySketch = <EnforcedModel<Replayed> as LatencyModel>::Sketch;
 type WorstSketch = <EnforcedModel<WorstCase> as LatencyModel>::Sketch;
-
-/// How servers are filled for the next window, and the evidence.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SloCalibration {
-    /// How many times the work of the traces has to fit; `None` if the worst case decides.
-    pub(crate) load: Option<f64>,
-    /// What the trials with this load say.
-    pub(crate) trials: SloCoverage,
-    /// What the trials without more work say; the same if that suffices.
-    pub(crate) unloaded: SloCoverage,
-}
 
 /// Returns the calibration of a problem. The first call learns it.
 pub(crate) fn slo_calibration(
@@ -169,7 +157,7 @@ struct FillingRound<'a> {
     window: usize,
     /// Absent if the worst case alone decides.
     filling: Option<&'a EnforcedModel<Replayed>>,
-    /// What the stages may have started is taken from this model.
+    /// Model of the work that stages may have started.
     begun: &'a EnforcedModel<Replayed>,
     /// All workloads, by the rest of the traces.
     all: &'a [Applicant<ReplaySketch>],
@@ -271,7 +259,7 @@ fn shuffled(count: usize, round: u64) -> Vec<usize> {
     keyed.into_iter().map(|(_, number)| number).collect()
 }
 
-/// How a plan or an admission by the calibrated model keeps its promise, with the evidence.
+/// Evidence for the promise of a plan or an admission by the calibrated model.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct SloCalibrationReport {
     /// The probability that SLOs are kept in the next window.
@@ -394,10 +382,7 @@ pub(crate) fn filling_model(problem: &PredictionProblem, load: f64) -> EnforcedM
 
 /// Returns the promise of the calibrated model to a workload that has a place: its SLO, seconds. `None` if the
 /// promise is a bound of the model.
-pub(crate) fn promised_slo(problem: &PredictionProblem, model: ModelName, workload: usize) -> Option<f64> {
-    if model != ModelName::Calibrated {
-        return None;
-    }
+pub(crate) fn promised_slo(problem: &PredictionProblem, workload: usize) -> Option<f64> {
     let known = problem.slo_calibration.lock().expect("no thread panics while it learns");
     known.as_ref()?.load?;
     let workload = &problem.workloads[workload];

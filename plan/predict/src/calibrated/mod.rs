@@ -31,7 +31,7 @@ mod windows;
 
 pub use margins::{CalibrationScope, KeptShares, LatencyMargin, MarginAnswer, MarginBasis, TooFewWindows};
 pub use scores::{CalibrationTrace, CompanyMember, TrialCompany};
-pub use slos::{SloCoverage, SloTrial, slo_coverage};
+pub use slos::{SloCalibration, SloCoverage, SloTrial, slo_coverage};
 
 use crate::{Replayed, WorstCase, WorstCaseSketch};
 use confidence::{TooFew, needed_for_conformal};

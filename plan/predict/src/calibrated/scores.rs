@@ -135,8 +135,7 @@ impl WindowTrials<'_> {
         found
     }
 
-    /// Whether the members of a company kept these limits in their windows, by alignment: a score of 0 for those that did, an
-    /// infinite one for the others.
+    /// Scores of the members of a company in their windows, by alignment: 0 if the limit is kept, infinite otherwise.
     pub(super) fn kept(&self, company: usize, limits: &[f64]) -> Vec<TrialScores> {
         let TrialCompany { members, window, .. } = &self.companies[company];
         let part = |member: &CompanyMember| self.cut.window(self.traces[member.trace].traffic, *window);

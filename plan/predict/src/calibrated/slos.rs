@@ -25,7 +25,7 @@ pub struct SloTrial {
     pub limits: Vec<f64>,
 }
 
-/// What trials say of a way to fill servers.
+/// Result of trials of a way to fill servers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SloCoverage {
     /// Share of blocks that kept the SLOs, where one block to come counts as a miss.
@@ -36,6 +36,17 @@ pub struct SloCoverage {
     pub needed: usize,
     /// Share of workloads, servers and plans that kept their SLOs in the held-out windows.
     pub kept: [f64; 3],
+}
+
+/// Load by which servers are filled for the next window, and the evidence.
+#[derive(Debug, Clone, Copy)]
+pub struct SloCalibration {
+    /// Multiple of the work of the traces that has to fit; `None` if the worst case decides.
+    pub load: Option<f64>,
+    /// Result of the trials with this load.
+    pub trials: SloCoverage,
+    /// Result of the trials without more work; the same if that suffices.
+    pub unloaded: SloCoverage,
 }
 
 impl SloCoverage {
