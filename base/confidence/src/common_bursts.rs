@@ -74,7 +74,8 @@ pub fn common_bursts(a: &WindowedSeries, b: &WindowedSeries) -> CommonBursts {
 fn products_by_shift(a: &ScaleSpectrum, b: &ScaleSpectrum, windows: usize) -> Vec<Complex> {
     let mut products = Vec::with_capacity(windows);
     for frequency in 0..windows {
-        let ([ranks_a, busy_a], [ranks_b, busy_b]) = (a.at(frequency), b.at(frequency));
+        let [ranks_a, busy_a] = a.at(frequency);
+        let [ranks_b, busy_b] = b.at(frequency);
         let ranks = ranks_a.conj() * ranks_b;
         let busy = busy_a.conj() * busy_b;
         // The conjugate turns the forward transform into the inverse one.

@@ -104,7 +104,8 @@ mod tests {
         let of = |axis: fn(&PixelPosition) -> f64| {
             (extent(places.iter().map(axis)), extent(kept.iter().map(|&i| axis(&places[i]))))
         };
-        let ((all_x, kept_x), (all_y, kept_y)) = (of(|p| p.0), of(|p| p.1));
+        let (all_x, kept_x) = of(|p| p.0);
+        let (all_y, kept_y) = of(|p| p.1);
         assert_eq!((all_x, all_y), (kept_x, kept_y));
     }
 

@@ -227,7 +227,8 @@ fn threads_that_begin_meanwhile_are_undone_too() {
     let journal = SharedJournal::default();
     let mut switch = journal.switch();
     switch.on(&changes).unwrap_or_else(|error| panic!("{error}"));
-    let ((inherits, _end_first), (differs, _end_second)) = (thread(), thread());
+    let (inherits, _end_first) = thread();
+    let (differs, _end_second) = thread();
     set_cpus(differs, &before).expect("it is ours");
     assert_eq!([known, inherits].map(|thread| cpus(thread).expect("it runs")), [one.clone(), one.clone()]);
     switch.keep_on().unwrap_or_else(|error| panic!("{error}"));

@@ -96,7 +96,8 @@ mod tests {
 
     #[test]
     fn the_child_of_a_fork_starts_its_own_thread() {
-        let (watch, (started, starts)) = (Watch::named("test"), mpsc::channel());
+        let watch = Watch::named("test");
+        let (started, starts) = mpsc::channel();
         let of_the_parent = thread::current();
         *watch.thread.lock().unwrap() = Some(of_the_parent.clone());
         watch.process.store(std::os::unix::process::parent_id(), Ordering::Release);
@@ -111,7 +112,8 @@ mod tests {
     #[test]
     fn a_thread_that_has_just_started_is_woken() {
         for round in 0..2000 {
-            let (watch, (told, tells)) = (Arc::new(Watch::named("test")), mpsc::channel());
+            let watch = Arc::new(Watch::named("test"));
+            let (told, tells) = mpsc::channel();
             let own = Arc::clone(&watch);
             watch.attend(move || {
                 own.set_sleeping(true);

@@ -176,7 +176,8 @@ impl OperationTotals {
 /// The calls of a span in groups. A child belongs to the group of those before it if it starts before the last of them
 /// ends. A child that is not waited for is in the group in which it starts, and does not prolong it.
 fn call_groups(nodes: &[TraceNode], index: usize, numbers: &[usize]) -> Vec<Vec<OperationCall>> {
-    let (mut groups, mut open_until): (Vec<Vec<OperationCall>>, Option<Nanos>) = (Vec::new(), None);
+    let mut groups: Vec<Vec<OperationCall>> = Vec::new();
+    let mut open_until: Option<Nanos> = None;
     for &child in &nodes[index].children {
         let node = &nodes[child];
         let call = OperationCall { operation: numbers[child], asynchronous: !node.is_waited_for };

@@ -20,7 +20,8 @@
 //!
 //! let csv = "trace_id,span_id,parent_id,service,operation,start_us,duration_us\n\
 //!            t,r,,front,get,0,100\nt,c,r,store,read,20,50\n";
-//! let (mut assembler, mut builder) = (TraceAssembler::new(1000), CallGraphBuilder::new(Outliving::Clipped));
+//! let mut assembler = TraceAssembler::new(1000);
+//! let mut builder = CallGraphBuilder::new(Outliving::Clipped);
 //! let unreadable = read("spans.csv", SpanFormat::Spans, BadRecords::Fatal, csv.as_bytes(), |span| {
 //!     assembler.push(span).map(|trace| builder.push(trace));
 //! })?;

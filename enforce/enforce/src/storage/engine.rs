@@ -305,6 +305,7 @@ impl<S: System> ProxyEngine<S> {
     fn dispatch(&mut self, number: u32, ticket: DispatchTicket) {
         let slot = self.shared.requests.get(number).session;
         let Some(entry) = self.sessions.get_mut(slot) else {
+            // A session that has ended cannot withdraw its requests from the queue of a baseline.
             self.shared.refuse_ticket(ticket);
             return self.shared.requests.remove(number);
         };
@@ -336,6 +337,7 @@ impl<S: System> ProxyEngine<S> {
     /// Handles timeouts of all sessions, and ends a proxy that has drained.
     fn tick(&mut self) {
         self.has_timed_session = false;
+        // By slot, because a session may be removed while it is handled.
         for slot in 0..self.sessions.capacity() {
             if self.sessions.contains(slot) {
                 self.tick_session(slot);

@@ -117,7 +117,8 @@ proptest! {
         if ground.is_empty() {
             *ground = self::ground();
         }
-        let (protocol, (listener, proxy)) = (PROTOCOLS[what], &ground[what]);
+        let protocol = PROTOCOLS[what];
+        let (listener, proxy) = &ground[what];
         let mut near = proxy.connect();
         let (mut far, _) = listener.accept().unwrap();
         for stream in [&near, &far] {

@@ -11,7 +11,8 @@ pub(super) fn serve(stream: &mut TcpStream, store: &Store) -> io::Result<()> {
     take(stream, 4)?;
     loop {
         let head = take(stream, 16)?;
-        let (option, _) = (word(&head, 8), take(stream, word(&head, 12))?);
+        let option = word(&head, 8);
+        take(stream, word(&head, 12))?;
         let reply = |kind: u32, data: &[u8]| {
             let mut out = OPTION_REPLY_MAGIC.to_be_bytes().to_vec();
             let len = u32::try_from(data.len()).unwrap();

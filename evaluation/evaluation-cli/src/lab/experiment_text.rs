@@ -211,7 +211,8 @@ pub(crate) fn plan_json(planned: &ExperimentPlan) -> String {
             slo: decided.slo.to_string(),
             bound_s: decided.bound_s,
         });
-        let (case, admits_all) = (case_name(planned, case), case.admits_all);
+        let admits_all = case.admits_all;
+        let case = case_name(planned, case);
         cases.push(PlannedCaseDocument { case, admits_all, workloads: workloads.collect() });
     }
     document(&LabPlanDocument { experiment: planned.experiment.name, cases })

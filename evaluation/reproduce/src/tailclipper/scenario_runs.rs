@@ -142,7 +142,8 @@ fn percentile(histogram: &Histogram) -> Option<f64> {
 pub(super) fn exceeds(points: &[(f64, f64)], limit: f64) -> Option<f64> {
     let above = points.iter().position(|(_, y)| *y > limit)?;
     let Some(before) = above.checked_sub(1) else { return Some(points[0].0) };
-    let ((x0, y0), (x1, y1)) = (points[before], points[above]);
+    let (x0, y0) = points[before];
+    let (x1, y1) = points[above];
     Some(x0 + (x1 - x0) * (limit - y0) / (y1 - y0))
 }
 

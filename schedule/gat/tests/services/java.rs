@@ -27,7 +27,9 @@ pub(crate) fn java() -> Option<JavaBuild> {
 }
 
 fn build() -> Option<JavaBuild> {
-    let (java, javac, _) = (program("java")?, program("javac")?, program("mvn")?);
+    let java = program("java")?;
+    let javac = program("javac")?;
+    program("mvn")?;
     if version(&javac) < VERSION_LEAST {
         testkit::skip(&format!("javac is older than version {VERSION_LEAST}"));
         return None;

@@ -306,7 +306,8 @@ thread_local! {
 /// Returns the behaviour of a thread in the destructor of a value that it used before its first permit,
 /// and that is dropped after the permits.
 fn at_the_end_of_a_thread(gate: &Gate, keeps_permit: bool) -> bool {
-    let ((end, ends), gate) = (mpsc::channel(), gate.clone());
+    let (end, ends) = mpsc::channel();
+    let gate = gate.clone();
     let thread = thread::spawn(move || {
         KEPT_LONG.with(|kept| assert!(kept.borrow().is_none()));
         let permit = gate.enter(RequestKey(1));

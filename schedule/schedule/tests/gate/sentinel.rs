@@ -87,7 +87,8 @@ fn who_wakes_up_counts_again_and_demotes_the_youngest() {
         }
     };
     thread::scope(|scope| {
-        let ((wake, wakes), (inside, is_inside)) = (mpsc::channel::<()>(), mpsc::channel());
+        let (wake, wakes) = mpsc::channel::<()>();
+        let (inside, is_inside) = mpsc::channel();
         let of_old = gate.clone();
         let of_young = gate.clone();
         let work = &work;

@@ -88,6 +88,7 @@ impl FairScheduler {
         queue.running = queue.waiting.pop().map(|Reverse(key)| (key, now));
         queue.update_least_runtime(now);
         let Some((key, _)) = queue.running else { return };
+        // An item that is alone in its queue gets a slice at the next arrival.
         let slice = if queue.waiting.is_empty() { UNTIL_DONE } else { self.parameters.slice(queue.len()) };
         assignments.push(Assignment { worker, item: key.2, slice });
     }
@@ -98,6 +99,7 @@ impl FairScheduler {
         let Some(longest) = longest else { return };
         let from = &mut self.queues[longest];
         if let Some(Reverse((runtime, arrival, id))) = from.waiting.pop() {
+            // Virtual runtimes of two queues have different origins: the item keeps its distance from the least one.
             let ahead = runtime.saturating_sub(from.least_runtime);
             let to = &mut self.queues[worker as usize];
             to.waiting.push(Reverse((to.least_runtime.saturating_add(ahead), arrival, id)));
@@ -130,6 +132,7 @@ impl Discipline for FairScheduler {
             queue.waiting.extend(queue.running_at(now).map(Reverse));
             self.assign_next(now, number, assignments);
         } else if let Some(((_, _, id), since)) = queue.running {
+            // The queue is longer than at the start of this slice, so the slice ends earlier.
             let slice = self.parameters.slice(queue.len()).saturating_sub(now - since);
             assignments.push(Assignment { worker: number, item: id, slice });
         }

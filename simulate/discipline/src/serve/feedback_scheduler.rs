@@ -84,6 +84,7 @@ impl FeedbackParameters {
     /// Returns the weight that follows from a measured latency, in thousandths.
     fn adjusted(&self, class: FeedbackClass, weight: u64, measured: u64) -> u64 {
         let Some(slo) = class.slo else { return weight };
+        // A weight times a latency exceeds 64 bits.
         let upper = u128::from(self.upper_percent);
         let lower = u128::from(self.lower_percent);
         let slo = u128::from(slo);

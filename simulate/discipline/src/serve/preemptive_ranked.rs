@@ -72,6 +72,7 @@ impl Discipline for PreemptiveRanked {
             self.start(worker as u32, key, assignments);
             return;
         }
+        // At most one item is displaced: the last of those in service.
         let last = (0u32..).zip(&self.running).filter_map(|(worker, key)| Some(((*key)?, worker))).max();
         match last {
             Some((displaced, worker)) if key < displaced => {

@@ -84,6 +84,8 @@ impl<T: Copy> StartTimeFairQueue<T> {
     fn start_head(&mut self, class: usize) {
         let start = self.queues[class].front().map(|head| {
             let start = head.arrival.0.max(self.ends[class]);
+            // 16 fractional bits: otherwise small items of a class with a large weight would take no virtual time, and
+            // that class would be served alone.
             let length = (u128::from(head.size) << 16) / u128::from(self.weights[class]);
             self.ends[class] = start.saturating_add(u64::try_from(length).unwrap_or(u64::MAX));
             (start, head.arrival.1)

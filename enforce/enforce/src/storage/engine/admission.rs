@@ -33,6 +33,7 @@ impl<S: System> ProxyEngine<S> {
             return Ok(());
         }
         let (holder, held) = self.addresses.largest().ok_or("no connections are allowed")?;
+        // With a difference of one, two addresses would take a place from each other in turn.
         if held < own + 2 {
             return Err("too many connections");
         }
@@ -49,6 +50,7 @@ impl<S: System> ProxyEngine<S> {
             .sessions
             .iter()
             .filter(|(_, entry)| network_of(entry.session.peer.ip()) == holder && entry.session.is_idle());
+        // Connections that were never served go first.
         let longest =
             idle.min_by_key(|(_, entry)| (entry.session.has_been_served, entry.session.client.heard_at));
         longest.map(|(slot, _)| slot)

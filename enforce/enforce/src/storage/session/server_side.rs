@@ -41,6 +41,7 @@ impl ProxySession {
         bytes: &[u8],
         shared: &mut SharedState,
     ) -> Result<(), CloseReason> {
+        // The usual case: only an incomplete head at the end is copied.
         if self.server.replies.unparsed.is_empty() {
             let used = self.parse_replies(bytes, shared)?;
             self.server.replies.unparsed.extend(&bytes[used..]);
@@ -117,6 +118,7 @@ impl ProxySession {
             self.server.in_flight.pop_front();
             self.finish_request(number, id == reply.id && reply.is_error, shared);
         }
+        // A part before the last: the loop has left its request in flight.
         if !is_last
             && let Some(&(id, number)) = self.server.in_flight.front()
             && id == reply.id

@@ -59,7 +59,8 @@ fn answer_record(record: &[u8], request: SeenRequest) -> Option<SeenRequest> {
     if fields.word()? == 1 {
         return Some(SeenRequest { answers_call: u32::try_from(xid).ok(), ..request });
     }
-    let (_, program) = (fields.word()?, fields.word()?);
+    let _version_of_rpc = fields.word()?;
+    let program = fields.word()?;
     let version = fields.word()?;
     let procedure = fields.word()?;
     for _ in 0..2 {
@@ -123,7 +124,9 @@ fn read_file(fields: &mut Fields<'_>) -> Option<(DeviceWork, Vec<u8>)> {
 
 fn write_file(fields: &mut Fields<'_>) -> Option<(DeviceWork, Vec<u8>)> {
     let handle = fields.opaque()?;
-    let (offset, count, _) = (fields.long()?, fields.word()?, fields.word()?);
+    let offset = fields.long()?;
+    let count = fields.word()?;
+    let _stability = fields.word()?;
     let data = fields.opaque()?;
     if !handle.starts_with(b"f") || offset % 97 == 13 || count != data.len() as u64 {
         return Some((DeviceWork::Control, words(&[10_001, 0, 0])));
@@ -135,7 +138,8 @@ fn write_file(fields: &mut Fields<'_>) -> Option<(DeviceWork, Vec<u8>)> {
 /// Parses operations of NFSv4: sequences of a file handle, reads and one write, and READ_PLUS.
 fn compound(fields: &mut Fields<'_>) -> Option<(DeviceWork, Vec<u8>)> {
     let tag = fields.opaque()?;
-    let (_, count) = (fields.word()?, fields.word()?);
+    let _minor_version = fields.word()?;
+    let count = fields.word()?;
     let mut results = Vec::new();
     let mut handle = &b""[..];
     let mut read = 0;
@@ -157,7 +161,8 @@ fn compound(fields: &mut Fields<'_>) -> Option<(DeviceWork, Vec<u8>)> {
             }
             38 => {
                 fields.fixed(16)?;
-                let (_, _) = (fields.long()?, fields.word()?);
+                let _offset = fields.long()?;
+                let _stability = fields.word()?;
                 let data = fields.opaque()?;
                 written += data.len() as u64;
                 results.extend(words(&[u32::try_from(data.len()).ok()?, 0, 7, 7]));

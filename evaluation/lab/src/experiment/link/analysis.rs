@@ -167,7 +167,8 @@ impl LinkAnalysis {
     /// order, and true if all are admitted.
     pub(super) fn policy_by_admission(&self, slos: &[Slo]) -> (Policy, bool) {
         assert!(self.disk_latencies.iter().all(Vec::is_empty), "here all of the latency is the link's");
-        let (mut admitted, mut bounds): (Vec<usize>, Vec<f64>) = (Vec::new(), Vec::new());
+        let mut admitted: Vec<usize> = Vec::new();
+        let mut bounds: Vec<f64> = Vec::new();
         for tenant in 0..slos.len() {
             let mut candidates = admitted.clone();
             let rank = candidates.partition_point(|&other| slos[other].latency.0 <= slos[tenant].latency.0);

@@ -90,7 +90,9 @@ proptest! {
 fn served(all: &[(usize, Request)], outstanding: usize) -> Vec<(usize, Nanos)> {
     let mut device = EmulatedSsd::new(model());
     let mut waiting = [std::collections::VecDeque::new(), std::collections::VecDeque::new()];
-    let (mut completions, mut latencies, mut next): (Vec<Nanos>, _, _) = (Vec::new(), Vec::new(), 0);
+    let mut completions: Vec<Nanos> = Vec::new();
+    let mut latencies = Vec::new();
+    let mut next = 0;
     loop {
         // The next thing that happens: an arrival or a completion.
         let arrives = all.get(next).map(|(_, request)| request.arrival);

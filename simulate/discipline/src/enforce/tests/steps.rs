@@ -86,7 +86,8 @@ impl Pair {
         let before = self.ends.len();
         while let Some(over) = self.ends.iter().position(|(end, _)| *end == now) {
             let (_, dispatch) = self.ends.swap_remove(over);
-            let (id, (after, cost)) = (dispatch.id, served(dispatch.id));
+            let id = dispatch.id;
+            let (after, cost) = served(id);
             let charge = self.enforcer.complete(dispatch);
             let judge = self.twin.done(id);
             assert_eq!(charge.tokens(), judge.map_or(0, |(_, tokens)| tokens));
