@@ -1,13 +1,14 @@
 //! Split conformal prediction: an upper bound on the next score from past scores.
 //!
-//! A score measures how far a prediction fell short; larger is worse. If n seen scores and the next one are
-//! *exchangeable* (every order of the n + 1 is equally likely), the next one is at most the ⌈(n + 1) c⌉-th
-//! smallest with probability at least c, whatever their distribution (Vovk, Gammerman and Shafer 2005).
+//! A score measures how far a prediction fell short; larger is worse. Suppose that n seen scores and the
+//! next one are *exchangeable*: every order of the n + 1 is equally likely. The next one is then at most
+//! the ⌈(n + 1) c⌉-th smallest with probability at least c, for any distribution (Vovk, Gammerman and
+//! Shafer 2005).
 //!
-//! Scores of one source depend on each other. They form a *block*, and blocks are exchangeable: each counts as much as one
-//! score, however many it has, and the next block as one that exceeds everything (Lee, Barber and Willett 2023, hierarchical
-//! conformal prediction).
-//! The probability is over all blocks and the next one together; for one given source it may be lower.
+//! Scores of one source depend on each other. They form a *block*, and blocks are exchangeable: each
+//! counts as much as one score, however many it has, and the next block as one that exceeds everything
+//! (Lee, Barber and Willett 2023, hierarchical conformal prediction). The probability is over all blocks
+//! and the next one together; for one given source it may be lower.
 
 use crate::TooFew;
 

@@ -4,11 +4,11 @@
 /// precisely; fewer, longer blocks capture longer dependence. The larger effect of the two counts.
 pub const BLOCKS: [usize; 2] = [32, 12];
 
-/// The variance of the number of events in a block ÷ that of independent events: the *design effect*. `events`
-/// are the positions, ascending, of the values that have some property, among `count` in order of time.
-/// 1 for independent ones, the size of a cluster when events come in clusters, never below 1; 1 also where it
-/// cannot be said: fewer than two events a block on average hide any dependence, so ask for a more frequent
-/// property then.
+/// Returns the *design effect*: the variance of the number of events in a block ÷ that of independent
+/// events. `events` are the positions, ascending, of the values that have some property, among `count`
+/// values in order of time. The effect is 1 for independent events, the size of a cluster when events
+/// come in clusters, and never below 1. It is also 1 with fewer than two events a block on average, which
+/// hide any dependence: use a more frequent property then.
 ///
 /// Blocks are equally many consecutive values. Dependence that reaches beyond a twelfth of the sequence is not seen.
 pub fn design_effect(events: impl IntoIterator<Item = usize>, count: usize) -> f64 {

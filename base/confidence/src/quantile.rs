@@ -20,9 +20,9 @@ pub struct Bounds {
     pub high: Result<usize, TooFew>,
 }
 
-/// The rank, 1 to `count`, of the nearest-rank percentile of `count` values: the least value that at least `percent` in a
-/// hundred of them do not exceed. 100 is the maximum; a rank that rounding of a decimal fraction alone lifts above a
-/// whole number is that number.
+/// Returns the rank, 1 to `count`, of the nearest-rank percentile of `count` values: the least value that
+/// at least `percent` in a hundred of them do not exceed. 100 is the maximum. A rank that exceeds a whole
+/// number only by the rounding of a decimal fraction is that number.
 ///
 /// # Panics
 /// When there are no values.

@@ -1,8 +1,8 @@
 //! Counts of times in buckets whose upper ends grow by a constant factor.
 //!
-//! The text format of OpenMetrics has no native histograms, so the ends are written out; with a constant factor the
-//! relative error of a percentile that is read from the buckets is the same everywhere: a percentile lies in a bucket, and
-//! its two ends are a factor of 2^(1/n) apart.
+//! The text format of OpenMetrics has no native histograms, so the ends are written out. With a constant
+//! factor, the relative error of a percentile from the buckets is the same everywhere: a percentile lies
+//! in a bucket, and its two ends are a factor of 2^(1/n) apart.
 
 use std::sync::Arc;
 

@@ -1,17 +1,18 @@
-//! The three cases of Gandhi and Suresh, *Leveraging Queueing Theory and OS Profiling*, with live servers of this machine:
-//! memcached with batches of requests, memcached's LRU list, apache2 with pinned threads; each knob at low and high load,
-//! with Poisson and with recorded arrivals, beside the knob that variance, the mean, or custom would choose.
+//! The three cases of Gandhi and Suresh, *Leveraging Queueing Theory and OS Profiling*, with live servers
+//! of this machine: memcached with batches of requests, memcached's LRU list, apache2 with pinned
+//! threads. Each knob is measured at low and high load, with Poisson and with recorded arrivals, and
+//! compared with the knob that variance, the mean, or custom would choose.
 //!
-//! `cargo bench -p experiment --bench variability_cases [-- --server apache2 --seconds 4 --rounds 5]`; takes
-//! root. `--batch-us` is the interval of batches, `--guard` how long requests do not count after a switch, in seconds. A
-//! period waits, `--quiet-wait` seconds at most, until other processes leave the machine alone, and is played again if they
-//! disturbed it.
+//! `cargo bench -p experiment --bench variability_cases [-- --server apache2 --seconds 4 --rounds 5]`;
+//! requires root. `--batch-us` is the interval of batches, `--guard` the time for which requests do not
+//! count after a switch, in seconds. A period waits, `--quiet-wait` seconds at most, until other
+//! processes leave the machine idle, and is played again if they disturbed it.
 //!
-//! For each load the stages of the server as it is are ranked by variance and by mean, from integer sums of X and X²
-//! (section "Request Tracing"), and each knob is compared with the server as it is under the same arrivals: mean and 99th
-//! percentile of T6 − T1. Both CPUs are the server's; client, wire and observer share the second one. Every period starts a
-//! server of its own; rounds have every knob once, in random order. Changes are medians over rounds, with the least and
-//! the largest.
+//! For each load, the stages of the unchanged server are ranked by variance and by mean, from integer
+//! sums of X and X² (section "Request Tracing"). Each knob is compared with the unchanged server under
+//! the same arrivals, by the mean and the 99th percentile of T6 − T1. Both CPUs are the server's; client,
+//! wire and observer share the second one. Every period starts a server of its own; rounds have every
+//! knob once, in random order. Changes are medians over rounds, with the least and the largest.
 
 #[path = "support/mod.rs"]
 mod support;

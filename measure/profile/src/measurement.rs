@@ -191,9 +191,9 @@ impl Measurement {
         warnings
     }
 
-    /// The profile of an SSD: the bandwidths of all sizes; as base latency the largest tail of any size at one
-    /// outstanding request (a conservative choice: it contains the work of that request itself); as queue limits
-    /// what saturated the device.
+    /// Returns the profile of an SSD. It has the bandwidths of all sizes. Its base latency is the largest
+    /// tail of any size at one outstanding request, a conservative choice: that contains the work of the
+    /// request itself. Its queue limits are the requests that saturated the device.
     ///
     /// # Errors
     /// When an operation was not measured for some size, unless `writes` covers it.

@@ -2,10 +2,11 @@
 //! more than one worker. With weights the shares are proportional to them; the share of an item beyond
 //! one worker goes to the others in proportion.
 //!
-//! Items of a class are due in the order of the class's *virtual time*, which runs at the share of one item. With n
-//! items in service and equal weights it advances by min(1, c/n) per unit of time, in steps of 2⁻³² units, rounded down,
-//! and an item is due at the first whole instant at which virtual time has advanced by its size. Every operation is
-//! logarithmic in n and linear in the number of classes with weights.
+//! Items of a class are due in the order of the class's *virtual time*, which runs at the share of one
+//! item. With n items in service and equal weights it advances by min(1, c/n) per unit of time, in steps
+//! of 2⁻³² units, rounded down. An item is due at the first whole instant at which virtual time has
+//! advanced by its size. Every operation is logarithmic in n and linear in the number of classes with
+//! weights.
 //!
 //! With a limit only that many items are in service, and the others wait, first come, first served. This is limited
 //! processor sharing, the ideal of slices that are infinitely short.

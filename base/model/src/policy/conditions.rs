@@ -12,8 +12,6 @@
 //!
 //! Not covered: the traffic. Limits hold the workloads, and conformance is judged where requests are
 //! observed.
-//!
-//! Not covered: what is sent. Limits hold the workloads, and conformance to them is judged where requests are observed.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -3,17 +3,18 @@
 //! Veitch and Abry, "A wavelet-based joint estimator of the parameters of long-range dependence", IEEE
 //! Trans. Information Theory 45(3), 1999, section II: for counts with Hurst parameter H the mean squared
 //! detail grows as 2^(2Hj) over levels j (here of unnormalised sums, where they have 2^((2H−1)j) for
-//! normalised ones). H is half the slope of a weighted regression of its logarithm on j; the logarithm of
-//! a mean of n squared Gaussian details has mean bias ψ(n/2)/ln 2 − log2(n/2) and variance
-//! ζ(2, n/2)/ln² 2, which give the correction and the weights.
+//! normalised ones). H is half the slope of a weighted regression of its logarithm on j. The logarithm of
+//! a mean of n squared Gaussian details has mean bias ψ(n/2)/ln 2 − log2(n/2) and variance ζ(2, n/2)/ln²
+//! 2: the correction and the weights of the regression.
 //!
-//! The regression uses the levels that have at least [`DETAILS_MIN`] details and whose bins contain at least
-//! [`MEAN_MIN`] arrivals in the mean: below that, counts are noise around the rate and look like H = 1/2. Scaling
-//! may begin at coarser scales still, so the finest scales are left out until the line fits (chi-squared per degree
-//! of freedom at most [`MISFIT_MAX`]), or, if it never does, until it fits best; the idea is that of Veitch, Abry
-//! and Taqqu, "On the automatic selection of the onset of scaling", Fractals 11(4), 2003. The standard error
-//! is that of the regression, widened by the misfit where the points scatter more than Gaussian
-//! details would; it does not cover what lies outside the fitted scales.
+//! The regression uses the levels that have at least [`DETAILS_MIN`] details and whose bins contain at
+//! least [`MEAN_MIN`] arrivals in the mean: below that, counts are noise around the rate and look like H
+//! = 1/2. Scaling may begin at coarser scales still. The finest scales are therefore left out until the
+//! line fits (chi-squared per degree of freedom at most [`MISFIT_MAX`]); if it never does, the best fit
+//! is taken. The idea is that of Veitch, Abry and Taqqu, "On the automatic selection of the onset of
+//! scaling", Fractals 11(4), 2003. The standard error is that of the regression, widened by the misfit
+//! where the points scatter more than Gaussian details would. It does not cover errors outside the fitted
+//! scales.
 
 use super::dyadic::DyadicScale;
 use units::Nanos;

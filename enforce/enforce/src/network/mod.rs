@@ -14,9 +14,9 @@
 //! Source: thesis §2.2.2, with two replacements. HTB's own priorities replace PRIO queues, because more
 //! kernels have one than both; nftables replaces DSMARK, which the kernel no longer has.
 //!
-//! Not covered: connections that are open when a device is taken over build large packets until they look
-//! up their route again, and burst by up to 64 kB more; a sender that sets `SO_PRIORITY` to a class
-//! itself (which requires privileges); hardware queues of a device.
+//! Not covered: a sender that sets `SO_PRIORITY` to a class itself (which requires privileges), and
+//! hardware queues of a device. Connections that are open when a device is taken over build large packets
+//! until they look up their route again, and burst by up to 64 kB more.
 
 mod apply;
 mod change;

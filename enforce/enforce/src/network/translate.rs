@@ -2,9 +2,9 @@
 //! priority, token buckets and matches.
 //!
 //! Limits at network-in are enforced where requests leave the clients, those at network-out where replies
-//! leave the server: traffic is held back at its source, before it shares a link (thesis §2.2.2: each end
-//! host prioritises and limits its own traffic, and switches follow the marks). Traffic without a
-//! workload goes last, unlimited.
+//! leave the server. Traffic is thus held back at its source, before it shares a link (thesis §2.2.2:
+//! each end host prioritises and limits its own traffic, and switches follow the marks). Traffic without
+//! a workload goes last, unlimited.
 //!
 //! Not covered: clients that the deployment does not name. Their packets have no mark and go last at
 //! switches, but no limit applies to them.

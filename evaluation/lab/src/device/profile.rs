@@ -6,15 +6,16 @@ use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
 use workload::device::{BandwidthRow, BaseLatency, DeviceModel, QueueLimits, SsdTable, StorageProfile};
 
 impl SsdModel {
-    /// The profile of this device for requests of these sizes. It has the bandwidth at saturation, exact at each size up
-    /// to the rounding of a division; the latency of one request of the largest size on the idle device, which no
-    /// request on the idle device exceeds; and queue limits of two requests per channel, which keep the channels busy.
+    /// Returns the profile of this device for requests of these sizes. Its bandwidth is that at
+    /// saturation, exact at each size up to the rounding of a division. Its base latency is that of one
+    /// request of the largest size, which no request on the idle device exceeds. Its queue limits are two
+    /// requests per channel, which keep the channels busy.
     ///
     /// The device does one second of work per second, so a request with service time s has work s / channels, or its
     /// time on the shared link if that is longer.
     ///
     /// # Panics
-    /// When there is no positive size.
+    /// When no size is positive.
     pub fn profile(&self, sizes: &[Bytes]) -> StorageProfile {
         let mut sizes: Vec<Bytes> = sizes.iter().copied().filter(|size| size.0 > 0).collect();
         sizes.sort_unstable();

@@ -65,10 +65,10 @@ impl NbdkitServer {
     }
 }
 
-/// Starts rpcbind and the file server. It runs in mount and process namespaces of its own and mounts empty file systems
-/// over /run and /var/lib/nfs, because both programs keep state there and that of the machine must not be touched.
-/// rpcbind goes to the background once it listens. The arguments are the configuration of the file server, the memory
-/// for files in bytes, and the paths of rpcbind and ganesha.nfsd.
+/// Starts rpcbind and the file server. It runs in mount and process namespaces of its own and mounts
+/// empty file systems over /run and /var/lib/nfs: both programs keep state there, and must not touch that
+/// of the machine. rpcbind goes to the background once it listens. The arguments are the configuration of
+/// the file server, the memory for files in bytes, and the paths of rpcbind and ganesha.nfsd.
 const NFS_SCRIPT: &str = "set -e
 ip link set lo up
 mount -t tmpfs tmpfs /run

@@ -1,12 +1,13 @@
 //! The model compared with a disk: every I/O of one NVMe disk during a boot, with arrival, service and response as they
 //! were measured.
 //!
-//! The recorded service time is the time from the later of arrival and previous completion to the completion. A worker
-//! that serves I/Os in the order of their completions, with these times, gives the response times back by arithmetic; one
-//! that serves them first come, first served comes near, and is off as far as the disk overtakes. Neither shows whether a
-//! disk is a queue, because a prediction must not know the completions. Here service times are drawn from the response
-//! times of I/Os that were alone at the disk in the first half of the recording, by direction and size; the number of
-//! workers is the one that is nearest to the first half; and only the second half judges.
+//! The recorded service time is the time from the later of arrival and previous completion to the
+//! completion. A worker that serves I/Os in the order of their completions, with these times, reproduces
+//! the response times by arithmetic; one that serves them first come, first served comes near, and is off
+//! as far as the disk overtakes. Neither shows whether a disk is a queue, because a prediction must not
+//! know the completions. Here service times are drawn, by direction and size, from the response times of
+//! I/Os that were alone at the disk in the first half of the recording. The number of workers is the one
+//! that is nearest to the first half. Only the second half judges.
 
 mod recorded_ios;
 

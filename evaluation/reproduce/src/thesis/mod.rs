@@ -1,9 +1,10 @@
 //! Zhu, *Meeting tail latency SLOs in shared networked storage*: PriorityMeister against other policies (chapter 3).
 //!
-//! The traces of Table 3.1 are not public. What stands in for them is chosen by one criterion that does not know
-//! the outcome: of the 41 traces, the one whose squared coefficient of variation of the gaps between arrivals is
-//! nearest to the table's, as a ratio, each used once; then its rate is scaled to the table's load. The device is a
-//! disk of 7200 rpm as in §3.3.4; traces without offsets cost it an average seek for each request.
+//! The traces of Table 3.1 are not public. Their replacements are chosen by one criterion that does not
+//! know the outcome, the squared coefficient of variation of the gaps between arrivals: of the 41 traces,
+//! the one nearest to the table's as a ratio, each used once. The rate is then scaled to the table's
+//! load. The device is a disk of 7200 rpm as in §3.3.4; traces without offsets cost it an average seek
+//! for each request.
 //!
 //! Only the second half of each run is measured (§3.3.1).
 

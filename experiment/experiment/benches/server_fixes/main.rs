@@ -1,19 +1,21 @@
-//! Figures 5 to 11 of *Tales of the Tail* with live servers of this machine, beside the paper's values:
-//! the paper's fixes one after the other, p99 and p99.9 (T6 − T1) as times and as multiples of the ideal,
-//! and the latency between client and server.
+//! Figures 5 to 11 of *Tales of the Tail* with live servers of this machine, beside the paper's values.
+//! They show the paper's fixes one after the other, p99 and p99.9 (T6 − T1) as times and as multiples of
+//! the ideal, and the latency between client and server.
 //!
-//! `cargo bench -p experiment --bench server_fixes [-- --server memcached --part fixes --seconds 4 --rounds 5]`;
-//! takes root. Servers: `null-rpc`, `memcached`, `memcached-udp`, `nginx`; parts: `fixes` (Fig. 5, 6, 8, 10), `cores`
-//! (Fig. 7), `network` (Fig. 11); several are separated by commas. `--guard` is how long requests do not count after a
-//! switch, in seconds. A period waits, `--quiet-wait` seconds at most, until other processes leave the machine alone, and is
-//! played again if they disturbed it.
+//! `cargo bench -p experiment --bench server_fixes [-- --server memcached --part fixes --seconds 4
+//! --rounds 5]`; requires root. Servers: `null-rpc`, `memcached`, `memcached-udp`, `nginx`; parts:
+//! `fixes` (Fig. 5, 6, 8, 10), `cores` (Fig. 7), `network` (Fig. 11); several are separated by commas.
+//! `--guard` is the time for which requests do not count after a switch, in seconds. A period waits,
+//! `--quiet-wait` seconds at most, until other processes leave the machine idle, and is played again if
+//! they disturbed it.
 //!
-//! The server has one CPU, and client, wire and observer have the other: a namespace each for server and client, joined by
-//! veth, and receive work is steered by RPS to the CPU of the host that would do it. A background process computes on the
-//! server's CPU for about 25 ms and sleeps for 50. Every period starts a server of its own, sets the fixes as knobs
-//! of `experiment`, and undoes them; rounds have every arm once, in random order. Figures are medians over rounds, with
-//! the least and the largest. The ideal is one queue with the measured arrivals and the amortised service time of a
-//! server that has no pause (section 3.2). All of it is observed, also at saturation.
+//! The server has one CPU; client, wire and observer have the other. Server and client have a namespace
+//! each, joined by veth, and RPS steers receive work to the CPU of the host that would do it. A
+//! background process computes on the server's CPU for about 25 ms and sleeps for 50. Every period starts
+//! a server of its own, sets the fixes as knobs of `experiment`, and undoes them; rounds have every arm
+//! once, in random order. Figures are medians over rounds, with the least and the largest. The ideal is
+//! one queue with the measured arrivals and the amortised service time of a server that has no pause
+//! (section 3.2). All of it is observed, also at saturation.
 
 mod cores;
 mod fixes;

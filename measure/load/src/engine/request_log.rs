@@ -11,9 +11,10 @@ pub(super) type RequestIndex = u32;
 /// A request and its observations.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RequestRecord {
-    /// Instants count from the start of the run. The outcome is `Lost` until the request ends otherwise. A request counts
-    /// as sent when the generator handles it: if it then waits for a connection or for room in a socket, the server
-    /// makes it wait, and a run must not be rejected for that as a lag of the generator.
+    /// Instants count from the start of the run. The outcome is `Lost` until the request ends otherwise.
+    /// A request counts as sent when the generator handles it. A later wait for a connection or for room
+    /// in a socket is caused by the server, so the run must not be rejected for it as lag of the
+    /// generator.
     pub(super) observation: Observation,
     /// An offset in bytes, or the number of a key.
     pub(super) address: u64,

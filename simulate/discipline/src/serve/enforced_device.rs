@@ -15,9 +15,9 @@ pub struct EnforcedDeviceParameters {
     pub batch: u32,
 }
 
-/// An [`Enforcer`] before a device with as many channels as there are workers. Each channel has an equal part of the
-/// device's capacity, so that an item takes as many times as long there as there are channels: its size is that time, and
-/// its cost under limits is its size ÷ workers, rounded up.
+/// An [`Enforcer`] before a device with as many channels as there are workers. Each channel has an equal
+/// part of the device's capacity, so an item takes as many times as long there as there are channels. The
+/// size of an item is that time; its cost under limits is its size ÷ workers, rounded up.
 #[derive(Debug, Clone)]
 pub struct EnforcedDevice {
     enforcer: Enforcer,

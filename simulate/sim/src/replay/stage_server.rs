@@ -1,7 +1,8 @@
 //! A stage of the path: one server that works through its queue in strict priority.
 //!
-//! A stage pulls its arrivals from the stage before it and hands on departures in order of time, so that a path
-//! is a chain of stages and no calendar of events is needed: a stage looks one arrival ahead, no further.
+//! A stage pulls its arrivals from the stage before it and hands on departures in order of time. A path
+//! is therefore a chain of stages without a calendar of events: a stage looks one arrival ahead, no
+//! further.
 
 use super::transit::{JobInTransit, TransitSource};
 use discipline::StrictPriority;

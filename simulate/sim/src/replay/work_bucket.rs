@@ -45,9 +45,10 @@ pub(super) fn work_of_all_stages(job: &Job) -> u64 {
 }
 
 impl WorkBucket {
-    /// The bucket of a trace that drains at `multiple` times the work per second of the trace at all stages, which is
-    /// `utilisation`; at most at rate 1 in all when the multiples of several traces are the same and their work per second
-    /// sums to at most 1 ÷ `multiple`. `None` unless the levels repeat after one period.
+    /// Creates the bucket of a trace that drains at `multiple` times the trace's work per second at all
+    /// stages, which is `utilisation`. The rates of several traces sum to at most 1 if they have the same
+    /// multiple and their work per second sums to at most 1 ÷ `multiple`. `None` unless the levels repeat
+    /// after one period.
     pub(super) fn draining(trace: &CircularTrace<Job>, utilisation: f64, multiple: f64) -> Option<Self> {
         let whole = (1u64 << FRACTION_BITS) as f64;
         let rate = utilisation * multiple;
