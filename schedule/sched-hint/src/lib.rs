@@ -5,9 +5,9 @@
 //! the thread, frees the slot when the thread ends, and marks the array when the scheduler ends, so that
 //! programs see that it is no longer read.
 //!
-//! Without a scheduler nothing happens: no store, and a look for one at most each second and thread. Requests are named by
+//! Without a scheduler nothing is stored, and each thread checks for one at most once a second. Requests are named by
 //! keys, of which the smaller goes first: the time of entry in nanoseconds, or a deadline, but one kind for all programs.
-//! Whoever may write the array decides who runs.
+//! The order of threads is under the control of every program that may write the array.
 #![warn(missing_docs)]
 
 mod layout;

@@ -194,7 +194,7 @@ impl Axis {
                 format!("10{}", superscript(exponent))
             }
             Unit::Seconds if value >= 60.0 => duration_label(value),
-            // Powers below 0.01 % as `1 in N`: nobody counts zeros.
+            // Powers below 0.01 % as `1 in N`: long rows of zeros are hard to read.
             Unit::Percent if is_power && exponent < -4 => format!("1 in {}", count_of(-exponent)),
             unit => unit.format(value),
         }
