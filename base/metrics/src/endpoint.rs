@@ -59,7 +59,7 @@ impl MetricsEndpoint {
     /// Listens at the address and begins to answer; `page` makes the text of each answer.
     ///
     /// # Errors
-    /// When the address cannot be had, or the system refuses a thread.
+    /// When the address is not available, or the system refuses a thread.
     pub fn open(
         address: SocketAddr,
         limits: EndpointLimits,
@@ -92,7 +92,7 @@ impl Drop for MetricsEndpoint {
     fn drop(&mut self) {
         drop(self.end.take());
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has been printed; the program goes on without metrics.
+            // A panic of the thread has been printed; the program continues without metrics.
             let _ = thread.join();
         }
     }

@@ -1,5 +1,4 @@
-//! Metrics of a running program: what it counts, as text in the format of OpenMetrics, and an endpoint that Prometheus
-//! scrapes.
+//! Metrics of a running program: counters as text in the format of OpenMetrics, and an endpoint that Prometheus scrapes.
 //!
 //! - [`ExponentialCounts`] counts times in buckets whose ends grow by a constant factor, so that the error of a percentile
 //!   is known.

@@ -4,11 +4,11 @@
 ///
 /// Methods are called from several threads at once.
 pub trait ProgressObserver: Sync {
-    /// A task begins, such as "reading traces", that will do `total` of what `unit` names. The task ends when
-    /// the returned value is dropped.
+    /// Begins a task, such as "reading traces", that consists of `total` steps, counted in `unit`. The task
+    /// ends when the returned value is dropped.
     fn begin(&self, task: &str, total: u64, unit: &str) -> Box<dyn TaskProgress + '_>;
 
-    /// The call noticed something that is no error and that a person should know.
+    /// Reports an observation that is not an error and that the user should know.
     fn notice(&self, notice: Notice);
 }
 

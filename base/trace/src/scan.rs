@@ -1,4 +1,4 @@
-//! Parses numbers and fields from bytes without converting them to strings: parsing is most of what reading costs.
+//! Parses numbers and fields from bytes without converting them to strings: parsing dominates the cost of reading.
 
 /// The fields of one line, separated by single bytes.
 #[derive(Debug, Clone)]

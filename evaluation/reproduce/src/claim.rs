@@ -39,7 +39,7 @@ pub enum ClaimSource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {
-    /// All values of the confidence interval of what was found are as claimed.
+    /// All values of the confidence interval agree with the claim.
     Agree,
     /// No value of the interval is as claimed.
     Differ,
@@ -218,7 +218,7 @@ mod tests {
             (about, 2.19, 0.0, Agree),
             (about, 2.1, 0.05, Agree),
             (about, 2.29, 0.1, Undecided),
-            // An interval wider than what is allowed has values on both sides of it.
+            // An interval wider than the allowed range has values on both sides of it.
             (about, 2.0, 0.5, Undecided),
             (about, 2.35, 0.1, Differ),
             (about, 1.5, 0.1, Differ),

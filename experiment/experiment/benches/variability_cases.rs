@@ -31,7 +31,7 @@ use support::site::{PeriodTimes, Site};
 
 /// The recording whose gaps are replayed, in the folder of shared data.
 const RECORDING: &str = "traces/trace0000.csv.gz";
-/// Loads, as shares of what saturates the server beside its client.
+/// Loads, as shares of the rate that saturates the server beside its client.
 const LOADS: [(&str, f64); 2] = [("low", 0.2), ("high", 0.7)];
 /// The arguments with which memcached orders its LRU list while it answers, without a thread that does it in between.
 const INLINE_LRU: &[&str] = &["-o", "no_lru_maintainer,no_lru_crawler"];

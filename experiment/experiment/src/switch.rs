@@ -45,7 +45,7 @@ pub struct UndoneChange {
     pub outcome: UndoOutcome,
 }
 
-/// Settings and their journal. Undoes what is on when dropped.
+/// Settings and their journal. Undoes all changes when dropped.
 #[derive(Debug)]
 pub struct KnobSwitch<S: SettingStore, J: JournalFile> {
     store: S,

@@ -28,7 +28,7 @@ enum ControlRequest {
         policy: Option<Box<Policy>>,
         hosts: String,
     },
-    /// Check that the policy would be accepted, and report what it would replace.
+    /// Check that the policy would be accepted, and report the configuration that it would replace.
     Check {
         policy: Option<Box<Policy>>,
         hosts: String,
@@ -41,7 +41,7 @@ enum ControlRequest {
 /// Result of checking a policy at a running proxy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProxyCheck {
-    /// The policy would change the enforced rules, or what is saved.
+    /// The policy would change the enforced rules, or the saved configuration.
     pub is_change: bool,
     /// Configuration that the proxy enforces now.
     pub present: ConfiguredPolicy,

@@ -1,9 +1,9 @@
 //! Cost of requests: the device time by the profile, as the planner computes it.
 //!
-//! A request is charged what it asks for when it enters the queue, and what it was served when its reply
-//! arrives. A refused read then costs as much as a control request, or as the bytes returned. A read whose
-//! size only the reply shows (memcached) is assumed to be as large as the latest ones. A write costs what it
-//! asks for in any case: an error does not prove that nothing was written.
+//! A request is charged for its requested work when it enters the queue, and for its served work when its
+//! reply arrives. A refused read then costs as much as a control request, or as the bytes returned. A read
+//! whose size only the reply shows (memcached) is assumed to be as large as the latest ones. A write costs
+//! its requested work in any case: an error does not prove that nothing was written.
 
 use model::{Op, Request};
 use units::{Bytes, Nanos};
@@ -72,8 +72,8 @@ impl ServedCost {
         Self { cost: RequestCost::new(profile), control_ns: control_request_ns(profile) }
     }
 
-    /// Returns the device time of a request by what it was served, nanoseconds; `charged` was its charge by
-    /// what it asked.
+    /// Returns the device time of a request's served work, nanoseconds; `charged` was the charge for its
+    /// requested work.
     pub(super) fn served_ns(&mut self, class: RequestClass, charged: u64, reply: ServedReply) -> u64 {
         let ServedReply { bytes, is_error } = reply;
         if is_error && !matches!(class, RequestClass::Write(_)) {

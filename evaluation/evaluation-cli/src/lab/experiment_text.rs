@@ -105,8 +105,8 @@ fn observed_words(shortest: Option<Nanos>, longest: Option<Nanos>) -> String {
     }
 }
 
-/// The meaning of a set of verdicts, as sentences: which policies meet all SLOs, and what the others meet. A policy with an
-/// SLO that is neither met nor missed is said to do neither. `whose` says which SLOs count.
+/// Describes a set of verdicts in sentences: the policies that meet all SLOs, and the numbers of the others. A policy with
+/// an undecided SLO counts neither as meeting all nor as missing one. `whose` names the SLOs that count.
 fn lead(mut kept: Vec<SlosMet>, whose: &str) -> String {
     kept.sort_by_key(|kept| std::cmp::Reverse((kept.met, kept.policy == PolicyName::Tailwright)));
     let slos = kept.first().map_or(0, |kept| kept.all);

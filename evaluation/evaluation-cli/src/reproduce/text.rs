@@ -11,7 +11,7 @@ use units::plural;
 /// The width of remarks below a claim, in characters.
 const REMARK_WIDTH: usize = 90;
 
-/// An experiment that was run, or what it needs and did not find.
+/// An experiment that was run, or its missing data.
 pub(crate) struct ReproducedExperiment {
     pub(crate) experiment: PaperExperiment,
     pub(crate) outcome: Result<ReproducedFigure, PathBuf>,

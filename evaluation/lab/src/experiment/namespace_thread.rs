@@ -27,7 +27,7 @@ pub(crate) fn spawn_in<T: Send + 'static>(
     })
 }
 
-/// Waits for the end of a thread. A panic of the thread goes on in this one.
+/// Waits for the end of a thread. A panic of the thread continues in this one.
 pub(crate) fn join<T>(thread: NamespaceThread<T>) -> Result<T, OperationError> {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

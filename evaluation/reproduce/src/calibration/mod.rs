@@ -77,7 +77,7 @@ fn responses(ios: &[RecordedIo]) -> Option<LatencyDistribution> {
     LatencyDistribution::new(ios.iter().map(|io| io.response).collect())
 }
 
-/// The number of workers whose prediction is nearest to what is known, and its distance; of equal ones the smallest.
+/// Returns the number of workers whose prediction is nearest to the known part, and its distance; the smallest of equal ones.
 fn nearest_workers(
     ios: &[RecordedIo],
     isolated: &IsolatedIos,

@@ -20,9 +20,9 @@ pub(super) struct ComparisonClaim {
     pub(super) why: &'static str,
 }
 
-/// ORF compared with what stands for Shinjuku.
+/// ORF compared with the model of Shinjuku.
 pub(super) const ROUND_ROBIN: [&str; 2] = ["orf", "round-robin"];
-/// ORF compared with what stands for CFS.
+/// ORF compared with the model of CFS.
 pub(super) const FAIR: [&str; 2] = ["orf", "fair"];
 /// ORF compared with its cap without age.
 pub(super) const LIMITED: [&str; 2] = ["orf", "limited"];

@@ -162,7 +162,7 @@ impl Site {
         Ok(None)
     }
 
-    /// Plays a period, and undoes what it has set.
+    /// Plays a period, and undoes its settings.
     ///
     /// # Errors
     /// When a knob is refused or could not be undone, the server cannot be observed, or the load cannot be sent.

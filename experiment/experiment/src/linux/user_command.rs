@@ -242,7 +242,7 @@ mod tests {
     fn load_ends_with_what_it_has_started() {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let file = folder.path().join("pid");
-        // The second one does not end when it is asked to.
+        // The second process ignores SIGTERM.
         let command = format!(
             "(trap '' TERM; exec sleep 1000) & echo $! > {0}.new; mv {0}.new {0}; wait",
             file.display()

@@ -39,8 +39,8 @@
 //! cost of the requests that wait or are outstanding together. The latter is a debt, which is paid before
 //! anything else passes.
 //!
-//! **Bounds.** At most `bounds` is outstanding, of it at most `reads` and `writes`. While something is
-//! outstanding, at most `lower_levels` of what is below its highest level is (§2.2.1, SSDs: low priority
+//! **Bounds.** At most `bounds` is outstanding, of it at most `reads` and `writes`. Of the outstanding
+//! requests, at most `lower_levels` are below the highest level among them (§2.2.1, SSDs: low priority
 //! work in the device delays high priority work that is in it). The text can also be read as a limit on
 //! the number of low priority requests sent *during* one high priority request; here it limits those
 //! outstanding together with it. Best effort stops `reserve` requests before the device is full, so that

@@ -13,7 +13,7 @@ struct EndlessRequests {
     now: u64,
     /// Each request with what orders it, in the order of arrival.
     entered: Vec<(RequestKey, PooledRequest)>,
-    /// Requests that can no longer be overtaken, with the time by which each goes on.
+    /// Requests that can no longer be overtaken, with the time by which each continues.
     bounded: Vec<(PooledRequest, u64)>,
 }
 
@@ -53,7 +53,7 @@ impl EndlessRequests {
         self.bounded = bounded;
     }
 
-    /// Notes that no request can overtake this one from now on: it goes on within ⌈k/c⌉ patiences.
+    /// Notes that no request can overtake this one from now on: it continues within ⌈k/c⌉ patiences.
     fn bound(&mut self, index: usize) {
         let (key, request) = self.entered[index];
         if !self.is_ready(request) {

@@ -26,7 +26,7 @@
 //!    Without it, no request is admitted before an older one that waits.
 //! 3. c = 1 without blocking is first come, first served by key; without a limit every request is admitted at
 //!    once.
-//! 4. **No starvation.** The k-th oldest request of those waiting or demoted goes on within ⌈k/c⌉ · patience,
+//! 4. **No starvation.** The k-th oldest request of those waiting or demoted continues within ⌈k/c⌉ · patience,
 //!    whatever the serving requests do, because none counts for longer than the patience while others want to
 //!    go on. Conditions: the caller wakes the pool in time, c stays, and no older request enters or returns
 //!    from a block or a sleep. A request is demoted for at most the patience at a time, and then not again
@@ -104,7 +104,7 @@ impl PooledRequest {
 /// Instruction to the caller, to be carried out in the order given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolAction {
-    /// The request, which has just entered, returned from a block or waited, goes on.
+    /// The request, which has just entered, returned from a block or waited, continues.
     Admit(PooledRequest),
     /// Its thread runs only when no other thread wants the CPU.
     Demote(PooledRequest),
@@ -171,7 +171,7 @@ impl RequestPool {
         self.slots.get(request.0)?.place
     }
 
-    /// Adds a request. It goes on once the pool emits [`PoolAction::Admit`] for it, which may be in this
+    /// Adds a request. It continues once the pool emits [`PoolAction::Admit`] for it, which may be in this
     /// call. Here and in all other calls, an instant before that of an earlier call counts as the earlier
     /// call's.
     pub fn enter(&mut self, now: u64, key: RequestKey, actions: &mut Vec<PoolAction>) -> PooledRequest {
@@ -209,7 +209,7 @@ impl RequestPool {
         self.settle(now, actions);
     }
 
-    /// Notes that a blocked request can go on. It keeps the key with which it entered, and goes on once the
+    /// Notes that a blocked request can continue. It keeps the key with which it entered, and continues once the
     /// pool emits [`PoolAction::Admit`] for it, which may be in this call.
     ///
     /// # Panics

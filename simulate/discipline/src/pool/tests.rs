@@ -250,7 +250,7 @@ proptest! {
         }
     }
 
-    /// The k-th oldest of those waiting or demoted goes on within ⌈k/c⌉ · patience, although no request
+    /// The k-th oldest of those waiting or demoted continues within ⌈k/c⌉ · patience, although no request
     /// ever finishes.
     #[test]
     fn nobody_starves(

@@ -194,8 +194,8 @@ impl Summary {
     }
 
     /// Returns the half-width of a percentile's interval. The share of requests at or below the percentile
-    /// has an interval by parts, and the percentiles at its ends are looked up; the wider side counts for
-    /// both. Percentiles of parts would be too low and too alike, because a part has few of the busy periods
+    /// has an interval by parts. The percentiles at the ends of that interval are the limits here; the wider
+    /// side counts for both. Percentiles of parts would be too low and too alike, because a part has few of the busy periods
     /// that make a tail.
     fn quantile_half_width(
         &self,

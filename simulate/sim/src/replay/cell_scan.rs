@@ -102,7 +102,7 @@ impl CellScan {
             }
             level = level.saturating_sub(cell) + work;
         }
-        // Nothing else is known of what comes after the last cell.
+        // Arrivals after the last cell are not known otherwise.
         let end = self.ends_idle.then_some(next);
         let longest = end.map_or(u64::MAX, |end| longest(start, since_idle, end));
         if longest > self.threshold {

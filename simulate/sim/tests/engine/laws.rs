@@ -76,7 +76,7 @@ fn diamond(workers: [u32; 4], kind: &DisciplineSpec, switch: u64, delay: u64) ->
     }
 }
 
-/// A gap and demands, where 0 stands for leaving the step out; the first is never left out.
+/// A gap and demands; a demand of 0 omits its step, and the first step is never omitted.
 type Drawn = (u64, [u64; 5]);
 
 fn load(drawn: &[Drawn], window: Option<u32>, skew_ns: i64) -> Vec<RequestEntry> {

@@ -41,7 +41,7 @@ struct VariedChoice<'a> {
     found: VariantDocument<'a>,
 }
 
-/// One object: a list of what [`crate::simulate::text::json`] prints, each with its choices.
+/// Formats one object: a list of the results of [`crate::simulate::text::json`], each with its choices.
 pub(crate) fn json(view: &VariedView) -> String {
     let scenario = view.variants.first().map_or("", |first| first.run.case.name.as_str());
     operation::document::document(&VariedDocument {

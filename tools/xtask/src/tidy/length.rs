@@ -7,7 +7,7 @@ const LINES_WARN: usize = 400;
 /// Files with more lines are refused.
 const LINES_MAX: usize = 800;
 
-/// Complains about walls and mentions what comes near.
+/// Complains about files beyond the limit, and mentions those near it.
 pub(crate) fn check(sources: &[RustFile]) -> Vec<String> {
     let mut complaints = Vec::new();
     for source in sources {

@@ -191,7 +191,7 @@ fn every_other_policy_breaks_what_the_analysis_keeps() {
     }
 }
 
-/// A pulse that is cut at the end of the trace goes on at its beginning.
+/// A pulse that is cut at the end of the trace continues at its beginning.
 #[test]
 fn a_pulse_train_repeats_without_a_seam() {
     let planned =
