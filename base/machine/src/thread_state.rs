@@ -1,4 +1,4 @@
-//! Sleep state of threads of this process.
+//! State of threads of this process, and threads of the kernel.
 
 use std::io;
 
@@ -11,6 +11,21 @@ pub fn is_asleep(thread: u32) -> io::Result<bool> {
     let stat = std::fs::read(format!("/proc/self/task/{thread}/stat"))?;
     let state = state(&stat).ok_or_else(|| io::Error::other("expected a state in the stat of a thread"))?;
     Ok(matches!(state, b'S' | b'D'))
+}
+
+/// Number of kthreadd, which starts all threads of the kernel.
+const KTHREADD: u32 = 2;
+
+/// Returns true if a process is a thread of the kernel; false also if there is no such process.
+pub fn is_kernel_thread(process: u32) -> bool {
+    let stat = std::fs::read(format!("/proc/{process}/stat")).unwrap_or_default();
+    process == KTHREADD || parent(&stat) == Some(KTHREADD)
+}
+
+/// The field after the state.
+fn parent(stat: &[u8]) -> Option<u32> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    std::str::from_utf8(stat.get(end + 1..)?).ok()?.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// `NUMBER (NAME) STATE …`, where a name may contain everything that follows it.
@@ -31,6 +46,13 @@ mod tests {
 
     fn own_number() -> u32 {
         own_thread()
+    }
+
+    #[test]
+    fn threads_of_the_kernel_are_children_of_kthreadd() {
+        assert!(!is_kernel_thread(std::process::id()) && !is_kernel_thread(u32::MAX));
+        assert_eq!(parent(b"12 (a) S 2 b) I 2 0"), Some(2));
+        assert_eq!(parent(b"12 (a"), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::observation::mean_wait::{VarianceView, variance_view};
 use crate::observation::near::{StagesNear, stages_near};
 use crate::observation::record::RecordedTrace;
 use crate::observation::sample::{REQUESTS_MAX, RequestSample};
+use machine::listening::is_any_listening;
 use model::OperationError;
 use observe::{
     Cause, ObservationEnd, ObservationProgress, ObservationReport, ObservationSettings, ObservationWatcher,
@@ -113,6 +114,8 @@ pub fn watch_server(
         runs: &runs,
         ideal: ideal.as_ref(),
         variance: variance.as_ref(),
+        is_kernel_thread: machine::thread_state::is_kernel_thread,
+        is_listening: is_any_listening(ports),
     });
     files.note_finding(&found);
     let (recorded, finished) = files.finish();

@@ -44,6 +44,15 @@ pub enum Culprit {
         /// The number of its further connections.
         further_connections: usize,
     },
+    /// A control group with a CPU quota.
+    QuotaGroup {
+        /// Its path in the hierarchy of groups.
+        group: String,
+        /// CPU time in a period, in microseconds; null if it has no quota any more.
+        quota_us: Option<u64>,
+        /// The period, in microseconds.
+        period_us: Option<u64>,
+    },
     /// Answers that are larger than those of faster requests.
     LargeAnswers {
         /// The mean size in the tail.
@@ -125,4 +134,8 @@ pub(in crate::observation) struct FindingInput<'a> {
     pub(in crate::observation) runs: &'a [RequestRun],
     pub(in crate::observation) ideal: Option<&'a IdealComparison>,
     pub(in crate::observation) variance: Option<&'a VarianceView>,
+    /// Tells if a process belongs to the kernel.
+    pub(in crate::observation) is_kernel_thread: fn(u32) -> bool,
+    /// Tells if a socket of this machine listens at one of the ports.
+    pub(in crate::observation) is_listening: bool,
 }

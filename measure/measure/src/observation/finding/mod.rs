@@ -23,7 +23,7 @@ pub use caveats::Caveat;
 use crate::observation::mean_wait::VarianceView;
 use behind::{BusyClient, client_ahead};
 use interval::{RANK, TailInterval, recurs, tail_interval};
-use observe::{CAUSES, Cause, InterferingProcess, PercentileCauses};
+use observe::{CAUSES, Cause, CounterReport, InterferingProcess, PercentileCauses};
 use rows::{UsualTime, row_of};
 use units::Percentile;
 
@@ -71,6 +71,9 @@ pub(super) fn finding(input: &FindingInput<'_>) -> Finding {
     if let Some(((tail, body), interval)) = tail.zip(body).zip(tail_interval(input.runs)) {
         judge(&mut found, input, &TailView { tail, body, interval });
     }
+    if found.verdict == FindingVerdict::NoRequests {
+        found.next = Some(steps::step_without_requests(input));
+    }
     found.sentence = sentence::sentence(&found);
     found
 }
@@ -116,7 +119,10 @@ fn judge(found: &mut Finding, input: &FindingInput<'_>, view: &TailView) {
     if found.verdict == FindingVerdict::TooFewRequests {
         found.requests_needed = Some(view.interval.needed);
     }
-    let culprit = culprit(dominating, &view.tail, &view.body, &allowed);
+    let culprit = match dominating {
+        Cause::Throttled | Cause::HeldBack => quota_group(&input.report.counters),
+        _ => culprit(dominating, &view.tail, &view.body, &allowed),
+    };
     found.dominating = Some(DominatingCause {
         cause: dominating.name(),
         share: view.tail.share(dominating),
@@ -196,6 +202,16 @@ fn culprit(
         }
         _ => None,
     }
+}
+
+/// The group of the server that its quota kept from running for the longest time, if any did.
+fn quota_group(counters: &CounterReport) -> Option<Culprit> {
+    let group = counters.throttled.first()?;
+    Some(Culprit::QuotaGroup {
+        group: group.group.clone(),
+        quota_us: group.quota.map(|quota| quota.quota_us),
+        period_us: group.quota.map(|quota| quota.period_us),
+    })
 }
 
 /// The processes of one name that have most of the time of all other processes, if any have.

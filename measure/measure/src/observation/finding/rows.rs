@@ -118,7 +118,7 @@ pub(super) const ROWS: &[CauseRow] = &[
     ),
     row(
         Cause::HeldBack,
-        ("is held back by {}", "is held back while the CPU is idle, as by a CPU quota"),
+        ("is held back by the CPU quota of {}", "is held back while the CPU is idle, as by a CPU quota"),
         "CPU quotas",
         UsualTime::None,
         Step::Knob("cpu-quota"),

@@ -8,14 +8,14 @@ use units::{Bytes, plural};
 
 /// The whole answer.
 pub(super) fn sentence(found: &Finding) -> String {
-    let Some(p99) = found.p99_s else { return "no request was seen".to_owned() };
+    let Some(p99) = found.p99_s else { return nothing_seen(found) };
     let ends = found.p99_low_s.zip(found.p99_high_s);
     let ends = ends.map(|(low, high)| format!(" ({} to {})", time(low), time(high))).unwrap_or_default();
     let ideal = found.times_ideal.map(|ratio| format!(", {} times ideal", ratio_words(ratio)));
     let figures = format!("p99 {}{ends}{}", time(p99), ideal.unwrap_or_default());
     let spent = found.dominating.as_ref().map(spent_on).unwrap_or_default();
     match found.verdict {
-        FindingVerdict::NoRequests => "no request was seen".to_owned(),
+        FindingVerdict::NoRequests => nothing_seen(found),
         FindingVerdict::Unusual => format!("{figures}; {spent}; next: {}", next_words(found)),
         FindingVerdict::NotRepeated => {
             format!("unusual, but not shown to recur: {figures}; {spent}; next: {}", next_words(found))
@@ -30,6 +30,13 @@ pub(super) fn sentence(found: &Finding) -> String {
             found.requests,
             found.requests_needed.unwrap_or_default(),
         ),
+    }
+}
+
+fn nothing_seen(found: &Finding) -> String {
+    match next_words(found) {
+        "" => "no request was seen".to_owned(),
+        next => format!("no request was seen; next: {next}"),
     }
 }
 
@@ -53,6 +60,11 @@ fn culprit_words(culprit: &Culprit) -> String {
         Culprit::Client { address, further_connections } => {
             format!("{address} and {}", plural(*further_connections as u64, "other connection"))
         }
+        Culprit::QuotaGroup { group, quota_us: Some(quota), period_us: Some(period) } => {
+            let [quota, period] = [quota, period].map(|us| time(*us as f64 / 1e6));
+            format!("{group} ({quota} in {period})")
+        }
+        Culprit::QuotaGroup { group, .. } => group.clone(),
         Culprit::LargeAnswers { mean_bytes, usual_bytes } => {
             format!("large answers ({} where {} is usual)", Bytes(*mean_bytes), Bytes(*usual_bytes))
         }

@@ -13,7 +13,10 @@ pub(super) fn next_step(cause: Cause, culprit: Option<&Culprit>, input: &Finding
     let ports = joined(input.asked.ports.iter());
     let processes = &input.report.processes;
     match (row_of(cause).step, culprit) {
-        (Step::DemoteOrFifo, Some(Culprit::Process { pid, further: 0, .. })) if !processes.contains(pid) => {
+        // The kernel needs its threads, and their work is that of others.
+        (Step::DemoteOrFifo, Some(Culprit::Process { pid, further: 0, .. }))
+            if !processes.contains(pid) && !(input.is_kernel_thread)(*pid) =>
+        {
             experiment(&format!("demote={pid}"), processes, &ports)
         }
         (Step::DemoteOrFifo, _) => experiment("fifo", processes, &ports),
@@ -31,6 +34,25 @@ pub(super) fn next_step(cause: Cause, culprit: Option<&Culprit>, input: &Finding
             NextStep::Words(words.replace("PID", &pid))
         }
     }
+}
+
+/// The next step where no request was seen.
+pub(super) fn step_without_requests(input: &FindingInput<'_>) -> NextStep {
+    let ports = joined(input.asked.ports.iter());
+    if !input.is_listening {
+        return NextStep::Words(format!(
+            "start the server or give its port: no socket of this machine listens at port {ports}"
+        ));
+    }
+    if input.report.counts.unseen_reads > 0 {
+        return NextStep::Words(
+            "let the server use plain reads, without MPTCP, splice or sockmap".to_owned(),
+        );
+    }
+    if input.asked.share < 1.0 {
+        return NextStep::Words("choose a larger --share: perhaps no connection was chosen".to_owned());
+    }
+    NextStep::Words(format!("send requests to port {ports} while it is observed, or observe for longer"))
 }
 
 /// An experiment with a knob, whose default value is tried unless it has one.

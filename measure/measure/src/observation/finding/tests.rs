@@ -5,10 +5,11 @@ use crate::observation::ideal::{IdealAssumptions, compare};
 use crate::observation::mean_wait::variance_view;
 use crate::observation::sample::RequestRun;
 use crate::observation::testing::request;
+use machine::cpu_quota::CpuQuota;
 use observe::{
     AttributedRequest, CauseObserver, CauseProfile, CauseReport, CounterReport, HeldUpTime, IntendedWaits,
     JoinCounts, ObservationEnd, ObservationReport, ObservedRequest, OccupyingThread, ProbeSettings,
-    RequestPoint, RequestStatistics,
+    RequestPoint, RequestStatistics, ThrottledGroup,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -17,6 +18,9 @@ use std::time::Duration;
 
 const MICROSECOND: u64 = 1000;
 const MILLISECOND: u64 = 1_000_000;
+
+/// The number of a thread of the kernel.
+const KERNEL_THREAD: u32 = 26;
 
 /// A server that takes 10 µs for a request and up to 60 µs to wake up, asked 3,000 times a second at random.
 struct TestServer {
@@ -120,7 +124,38 @@ fn found(report: &ObservationReport, requests: Vec<ObservedRequest>) -> Finding 
         runs: &runs,
         ideal: ideal.as_ref(),
         variance: variance.as_ref(),
+        is_kernel_thread: |pid| pid == KERNEL_THREAD,
+        is_listening: true,
     })
+}
+
+#[test]
+fn no_thread_of_the_kernel_is_to_be_demoted() {
+    let mut server = TestServer::new(1).serve(10_000, often(Cause::OtherProcess));
+    assert!(server.finding().sentence.contains(" demote=4711 "), "{}", server.finding().sentence);
+    for (_, attributed) in &mut server.requests {
+        attributed.interferers.iter_mut().for_each(|(thread, _)| thread.process = KERNEL_THREAD);
+    }
+    let found = server.finding();
+    assert_eq!(found.verdict, FindingVerdict::Unusual, "{found:?}");
+    assert!(found.sentence.contains("tailwright experiment fifo "), "{}", found.sentence);
+}
+
+#[test]
+fn the_group_of_a_quota_is_named() {
+    let server = TestServer::new(1).serve(10_000, often(Cause::Throttled));
+    let mut report = server.report();
+    report.counters.throttled = vec![ThrottledGroup {
+        group: "/services/cache".to_owned(),
+        quota: Some(CpuQuota { quota_us: 20_000, period_us: 100_000 }),
+        throttled: 50,
+        throttled_ns: 1_000_000_000,
+        command: None,
+        processes: vec![42],
+    }];
+    let found = found(&report, server.requests.iter().map(|(observed, _)| *observed).collect());
+    let words = "is held back by the CPU quota of /services/cache (20ms in 100ms); next: ";
+    assert!(found.sentence.contains(words), "{}", found.sentence);
 }
 
 /// Takes 20 ms from a server five times a second: a tenth of the requests that arrive meet it.
@@ -225,7 +260,9 @@ fn few_requests_say_how_many_it_takes() {
     let enough = TestServer::new(1).serve(4 * needed, |_| None).finding();
     assert_eq!(enough.verdict, FindingVerdict::NothingUnusual, "{enough:?}");
     let none = TestServer::new(1).finding();
-    assert_eq!((none.verdict, none.sentence.as_str()), (FindingVerdict::NoRequests, "no request was seen"));
+    assert_eq!(none.verdict, FindingVerdict::NoRequests);
+    let next = "no request was seen; next: send requests to port 11211";
+    assert!(none.sentence.starts_with(next), "{}", none.sentence);
 }
 
 #[test]
