@@ -57,13 +57,12 @@ impl DeviceTestbed {
         &mut self,
         plan: &ExperimentPlan,
         policy: Policy,
-        baseline: Option<BaselineDiscipline>,
+        baseline: Option<&BaselineDiscipline>,
         realtime: bool,
     ) -> Result<(), OperationError> {
         let deployment = self.deployment(plan.outstanding, &policy)?;
         let mut options = ProxyOptions::new(SERVER, deployment, Some(policy), plan.profile.clone());
-        let queue =
-            baseline.as_ref().map(BaselineDiscipline::queue).transpose().map_err(OperationError::input)?;
+        let queue = baseline.map(BaselineDiscipline::queue).transpose().map_err(OperationError::input)?;
         options.baseline = queue.map(|queue| Arc::new(queue) as Arc<dyn BaselineQueue>);
         self.proxy = RunningProxy::start(self.netns(SERVER), options, realtime)?;
         Ok(())

@@ -87,7 +87,7 @@ pub fn run_case(
     let mut testbed = DeviceTestbed::new(&names, settings.realtime)?;
     let enforced = if policy == PolicyName::Tailwright { &case.policy } else { &case.by_slo };
     let baseline = baseline(&case.slos, policy, plan.outstanding);
-    testbed.start_proxy(plan, enforced.clone(), baseline, settings.realtime)?;
+    testbed.start_proxy(plan, enforced.clone(), baseline.as_ref(), settings.realtime)?;
     let workloads = device_workloads(plan, case, names, &testbed, end);
     let report = load::run(workloads, &options, progress, stop)?;
     testbed.stop_proxy()?;
