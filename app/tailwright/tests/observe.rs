@@ -367,7 +367,9 @@ fn what_is_not_there_is_no_and_what_is_wrong_says_how() {
     if folder.may_observe() {
         let outcome = folder.run(&["observe", "--port", "1", "--duration", "20ms"]).expect_code(1);
         assert!(
-            outcome.stdout.starts_with("no request was seen\n\nport 1: 0 requests"),
+            outcome.stdout.starts_with(
+                "no request was seen; next: start the server or give its port: no socket of this"
+            ) && outcome.stdout.contains("\n\nport 1: 0 requests"),
             "{}",
             outcome.stdout
         );
