@@ -153,7 +153,7 @@ fn an_untested_trace_has_the_worst_case() {
     assert!(within(1.0) && !within(0.999));
 }
 
-/// What is remembered of earlier questions changes no answer.
+/// Remembered answers to earlier questions change no answer.
 #[test]
 fn a_model_that_remembers_answers_alike() {
     let mut random = StdRng::seed_from_u64(8);

@@ -6,7 +6,7 @@
 //! the bound of `Replayed`: with the probability that is asked for, the percentile that a workload sees in the next window, at
 //! one random alignment, is within the product.
 //!
-//! That is a promise about a number. Whoever chooses servers by SLOs asks less: that the next window is within the SLO, however
+//! That is a promise about a number. A plan that chooses servers by SLOs asks less: that the next window is within the SLO, however
 //! far it is from what was predicted. [`slo_coverage`] says how often held-out windows kept the SLOs of servers that were
 //! filled from the rest in some way, for [`crate::LoadedReplays`].
 //!
@@ -258,7 +258,7 @@ impl Calibrated {
         (replayed, budgets)
     }
 
-    /// Whether the guarantee keeps all limits, so that replays decide nothing.
+    /// True if the guarantee keeps all limits, so that replays decide nothing.
     fn is_guaranteed(&self, budgets: &[f64]) -> bool {
         self.guarantee.is_some() && budgets.iter().all(|budget| *budget == f64::INFINITY)
     }

@@ -1,4 +1,4 @@
-//! How often held-out windows kept the SLOs of servers that were filled from the rest of the traces.
+//! Share of held-out windows that kept the SLOs of servers that were filled from the rest of the traces.
 //!
 //! The way to fill servers is what is tested, not a bound: a window may be far from what was predicted and still be within the
 //! SLO. This is conformal risk control (Angelopoulos, Bates, Fisch, Lei and Schuster 2022) with the miss of an SLO as the loss:
