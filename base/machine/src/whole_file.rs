@@ -252,7 +252,7 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     whole.keep()
 }
 
-/// As [`write`], for files that are rewritten often or can be regenerated: see
+/// As [`write()`], for files that are rewritten often or can be regenerated: see
 /// [`WholeFile::keep_unsynced`].
 ///
 /// # Errors
