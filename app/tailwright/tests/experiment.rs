@@ -365,6 +365,84 @@ fn without_load_or_rights_nothing_is_changed() {
 }
 
 /// Root of a user namespace has CAP_SYS_NICE, with which it may nothing here.
+/// Listens with MPTCP, and answers each line on connections of several clients.
+const MULTIPATH_SERVER: &str = r"
+import socket, threading
+listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+listening.bind(('127.0.0.1', 0))
+listening.listen(16)
+print(listening.getsockname()[1], flush=True)
+def serve(connection):
+    while connection.recv(64): connection.sendall(b'END\r\n')
+while True: threading.Thread(target=serve, args=(listening.accept()[0],), daemon=True).start()
+";
+
+/// Sends a line every millisecond by MPTCP.
+const MULTIPATH_CLIENT: &str = r"
+import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+s.connect(('127.0.0.1', int(sys.argv[1])))
+while True:
+    s.sendall(b'get nothing\r\n')
+    s.recv(64)
+    time.sleep(0.001)
+";
+
+/// Starts a script of Python; none where it is not installed.
+fn python(script: &str, argument: &str) -> Option<support::servers::Running> {
+    testkit::program("python3")?;
+    let child = Command::new("python3").args(["-c", script, argument]).stdout(Stdio::piped()).spawn();
+    Some(support::servers::Running(child.expect("it was found")))
+}
+
+/// One client's requests are seen, and another's are not: a verdict would be about the first one alone.
+#[test]
+fn a_server_that_is_seen_in_part_is_not_judged() {
+    let folder = Folder::new();
+    if !folder.may_observe() {
+        return;
+    }
+    let Some(mut server) = python(MULTIPATH_SERVER, "") else { return };
+    let mut line = String::new();
+    let output = server.0.stdout.take().expect("it is piped");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).expect("it prints");
+    let Ok(port) = line.trim().parse::<u16>() else {
+        testkit::skip("a kernel with MPTCP");
+        return;
+    };
+    let is_over = Arc::new(AtomicBool::new(false));
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let plain = std::thread::spawn({
+        let is_over = Arc::clone(&is_over);
+        let stream = TcpStream::connect(address).expect("it listens");
+        move || ask(stream, &is_over)
+    });
+    let state = folder.state();
+    let process = server.0.id().to_string();
+    let port = port.to_string();
+    let args = ["experiment", "nothing", "--pid", &process, "--port", &port, "--state", &state];
+    let args = [&args[..], &["--period", "200ms", "--guard", "50ms", "--max-periods", "14"]].concat();
+    folder.run(&args).expect_code(1);
+    let client = python(MULTIPATH_CLIENT, &port);
+    let refused = folder.run(&args).expect_code(3);
+    assert!(
+        refused.stderr.contains(&format!("port {port}: no verdict, because the server took"))
+            && refused.stderr.contains("MPTCP"),
+        "{}",
+        refused.stderr
+    );
+    assert!(!refused.stdout.contains("helps"), "{}", refused.stdout);
+    is_over.store(true, Ordering::Relaxed);
+    plain.join().expect("it ends");
+    let refused = folder.run(&args).expect_code(3);
+    assert!(
+        refused.stderr.contains("no verdict") && !refused.stderr.contains("no request"),
+        "{}",
+        refused.stderr
+    );
+    drop(client);
+}
+
 #[test]
 fn rights_of_a_user_namespace_do_not_count() {
     let folder = Folder::new();

@@ -8,7 +8,10 @@ use crate::switch::{JournalFile, KnobSwitch, UndoOutcome, UndoneChange};
 use crate::tally::RoundTally;
 use machine::clock::now;
 use model::OperationError;
-use observe::{IntendedWaits, ObservationSettings, ProbeSettings, RequestPoint};
+use observe::{
+    Cause, IntendedWaits, ObservationProgress, ObservationReport, ObservationSettings, ObservationWatcher,
+    ObservedRequest, ProbeSettings, ReadCoverage, RequestPoint,
+};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
@@ -18,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
+use units::plural;
 
 /// Interval between checks for a stop request.
 const POLL: Duration = Duration::from_millis(20);
@@ -174,7 +178,8 @@ pub struct ExperimentReport {
 ///
 /// # Errors
 /// If the server cannot be observed, the knob cannot be set or no request arrives before a period was
-/// completed. Later errors are in the report, except that of a failed observation.
+/// completed; if the server takes requests by calls that are not seen. Other errors after that are in the
+/// report, except that of a failed observation.
 pub fn run<S: SettingStore + Send, J: JournalFile + Send>(
     settings: &ExperimentSettings,
     arms: &[KnobArm],
@@ -182,35 +187,98 @@ pub fn run<S: SettingStore + Send, J: JournalFile + Send>(
     stop: &AtomicBool,
     host: &mut dyn ExperimentHost,
 ) -> Result<ExperimentReport, OperationError> {
-    let window = Mutex::new(LatencyWindow::default());
+    let seen = Mutex::new(SeenRequests::default());
     let ended = AtomicBool::new(false);
     let observation = observation_settings(settings);
     let (attached, is_attached) = mpsc::channel();
     thread::scope(|scope| {
         let observer = scope.spawn(|| {
             let _ended = SetOnDrop(&ended);
-            observe::observe(
-                &observation,
-                &ended,
-                move || attached.send(()).unwrap_or_default(),
-                &mut |request| {
-                    lock(&window).add(request.at(RequestPoint::Stack), request.latency_from_stack());
-                },
-            )
+            let mut watcher = RequestCollector { attached: Some(attached), seen: &seen };
+            observe::watch(&observation, &ended, &mut watcher)
         });
         let played = is_attached.recv().ok().map(|()| {
             let _ended = SetOnDrop(&ended);
-            let mut play = RoundPlay::new(settings, arms, switch, host, [stop, &ended], &window);
+            let mut play = RoundPlay::new(settings, arms, switch, host, [stop, &ended], &seen);
             let end = play.all();
             let unfinished = play.switch.off();
             play.keep(unfinished);
             play.report(end)
         });
         let observed = observer.join().expect("observing does not panic");
-        let mut report = joined(observed.map(|seen| (seen.counts.unanswered, seen.lost_events)), played)?;
-        report.late = lock(&window).late();
+        let mut report =
+            joined(observed.map(|report| ObservedTotals::new(&report)), played, &settings.ports)?;
+        report.late = lock(&seen).window.late();
         Ok(report)
     })
+}
+
+/// Requests that were observed so far.
+#[derive(Debug, Default)]
+struct SeenRequests {
+    window: LatencyWindow,
+    coverage: ReadCoverage,
+}
+
+/// Collects requests for the thread that plays the rounds.
+struct RequestCollector<'a> {
+    attached: Option<mpsc::Sender<()>>,
+    seen: &'a Mutex<SeenRequests>,
+}
+
+impl ObservationWatcher for RequestCollector<'_> {
+    fn attached(&mut self) {
+        if let Some(attached) = self.attached.take() {
+            attached.send(()).unwrap_or_default();
+        }
+    }
+
+    fn take(&mut self, request: &ObservedRequest, _cause: Cause) {
+        lock(self.seen).window.add(request.at(RequestPoint::Stack), request.latency_from_stack());
+    }
+
+    fn progress(&mut self, progress: &ObservationProgress<'_>) {
+        lock(self.seen).coverage = progress.coverage();
+    }
+}
+
+/// Sums of a whole observation.
+#[derive(Debug, Clone, Copy, Default)]
+struct ObservedTotals {
+    unanswered: u64,
+    lost_events: u64,
+    coverage: ReadCoverage,
+}
+
+impl ObservedTotals {
+    fn new(report: &ObservationReport) -> Self {
+        Self {
+            unanswered: report.counts.unanswered,
+            lost_events: report.lost_events,
+            coverage: report.coverage(),
+        }
+    }
+}
+
+/// Returns an error if too many requests are unseen for a judgement by the observed ones.
+fn check_coverage(coverage: ReadCoverage, ports: &BTreeSet<u16>) -> Result<(), OperationError> {
+    if !coverage.is_blind() {
+        return Ok(());
+    }
+    let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+    let message = format!(
+        "port {}: no verdict, because the server took {} of {} by calls that are not seen",
+        ports.join(","),
+        coverage.unseen,
+        plural(coverage.all(), "request")
+    );
+    let hint = if coverage.multipath * 2 > coverage.unseen {
+        "they came by MPTCP: let the server listen without it (for Go: GODEBUG=multipathtcp=0), or send the load by \
+         plain TCP"
+    } else {
+        "let the server use plain reads, without splice or sockmap; docs/explanation/tracing.md says which reads are seen"
+    };
+    Err(OperationError::machine(message).hint(hint))
 }
 
 /// Sets a flag at the end of a block, also in a panic: the other thread would wait for the flag for ever.
@@ -222,16 +290,21 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-/// Joins the report of the rounds with the observed counts of unanswered requests and lost events. An error
-/// of either side keeps the other's list of settings that are not restored.
+/// Joins the report of the rounds with the sums of the observation. An error of either side keeps the
+/// other's list of settings that are not restored.
 fn joined(
-    observed: Result<(u64, u64), OperationError>,
+    observed: Result<ObservedTotals, OperationError>,
     played: Option<Result<ExperimentReport, OperationError>>,
+    ports: &BTreeSet<u16>,
 ) -> Result<ExperimentReport, OperationError> {
     match (observed, played) {
-        (Ok((unanswered, lost_events)), Some(played)) => {
-            played.map(|report| ExperimentReport { unanswered, lost_events, ..report })
+        (Ok(totals), Some(Ok(report))) => {
+            check_coverage(totals.coverage, ports)
+                .map_err(|error| with_not_undone(error, &report.not_undone))?;
+            let ObservedTotals { unanswered, lost_events, .. } = totals;
+            Ok(ExperimentReport { unanswered, lost_events, ..report })
         }
+        (Ok(_), Some(Err(error))) => Err(error),
         (Ok(_), None) => Err(OperationError::machine("observing ended before it began")),
         (Err(error), None) => Err(error),
         (Err(error), Some(Ok(report))) => Err(with_not_undone(error, &report.not_undone)),
@@ -273,9 +346,9 @@ fn observation_settings(settings: &ExperimentSettings) -> ObservationSettings {
     }
 }
 
-/// Locks the window, also after a panic of the other thread: no step of an update leaves it inconsistent.
-fn lock(window: &Mutex<LatencyWindow>) -> MutexGuard<'_, LatencyWindow> {
-    window.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks the requests, also after a panic of the other thread: no step of an update leaves them inconsistent.
+fn lock(seen: &Mutex<SeenRequests>) -> MutexGuard<'_, SeenRequests> {
+    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A completed period; times are nanoseconds of the monotonic clock.
@@ -310,7 +383,7 @@ struct RoundPlay<'a, S: SettingStore, J: JournalFile> {
     host: &'a mut dyn ExperimentHost,
     stop: &'a AtomicBool,
     observation_ended: &'a AtomicBool,
-    window: &'a Mutex<LatencyWindow>,
+    seen: &'a Mutex<SeenRequests>,
     tally: RoundTally,
     random: StdRng,
     /// Results of an incomplete last round, by arm.
@@ -334,7 +407,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         switch: &'a mut KnobSwitch<S, J>,
         host: &'a mut dyn ExperimentHost,
         [stop, observation_ended]: [&'a AtomicBool; 2],
-        window: &'a Mutex<LatencyWindow>,
+        seen: &'a Mutex<SeenRequests>,
     ) -> Self {
         Self {
             settings,
@@ -343,7 +416,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
             host,
             stop,
             observation_ended,
-            window,
+            seen,
             tally: RoundTally::new(arms.len(), settings.confidence),
             random: StdRng::seed_from_u64(settings.seed),
             unfinished_round: Vec::new(),
@@ -359,7 +432,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
 
     fn all(&mut self) -> Result<ExperimentEnd, OperationError> {
         let begun = Instant::now();
-        while !lock(self.window).has_requests() {
+        while !lock(self.seen).window.has_requests() {
             if let Some(end) = self.wait(POLL)? {
                 return Ok(end);
             }
@@ -387,7 +460,11 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         Ok(ExperimentEnd::RoundsUsed)
     }
 
+    /// The error of an experiment without a request that was observed.
     fn nothing_arrives(&self, waited: Duration) -> OperationError {
+        if let Err(error) = check_coverage(self.coverage(), &self.settings.ports) {
+            return error;
+        }
         let ports: Vec<String> = self.settings.ports.iter().map(u16::to_string).collect();
         let waited = waited.as_secs_f64();
         let label = |arm: &usize| match arm {
@@ -400,8 +477,14 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         OperationError::machine(message).hint("send load all the time, with --load-command or by yourself")
     }
 
-    /// Plays a round: every arm in random order, then off.
+    fn coverage(&self) -> ReadCoverage {
+        lock(self.seen).coverage
+    }
+
+    /// Plays a round: every arm in random order, then off. An arm may be what makes the server's reads unseen,
+    /// so that each round is checked by itself.
     fn round(&mut self) -> Result<Option<ExperimentEnd>, OperationError> {
+        let before = self.coverage();
         let mut periods = Vec::new();
         let end = self.all_periods(&mut periods);
         let results = self.summed_up(periods);
@@ -410,6 +493,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
             self.unfinished_round = if has_any { results } else { Vec::new() };
             return end;
         }
+        check_coverage(self.coverage().since(before), &self.settings.ports)?;
         self.silent = (0..results.len()).filter(|arm| results[*arm].is_none()).collect();
         match results.into_iter().collect::<Option<Vec<PeriodResult>>>() {
             Some(round) => self.tally.add(round),
@@ -441,7 +525,7 @@ impl<'a, S: SettingStore, J: JournalFile> RoundPlay<'a, S, J> {
         periods.sort_unstable_by_key(|period| period.begin);
         let mut results: Vec<Option<PeriodResult>> = vec![None; self.arms.len() + 1];
         for PlayedPeriod { arm, begin, end, used } in periods {
-            let latencies = lock(self.window).take(begin, end);
+            let latencies = lock(self.seen).window.take(begin, end);
             let seconds = (end - begin) as f64 / 1e9;
             results[arm] = PeriodResult::of(latencies, self.settings.percent, seconds, used);
         }

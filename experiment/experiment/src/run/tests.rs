@@ -1,5 +1,6 @@
 //! Runs whose settings refuse changes, and their reports.
 
+mod blind;
 mod ending;
 
 use super::*;
@@ -103,8 +104,8 @@ fn played_on(
     let arms = [arm];
     let mut host = Steady;
     let never = AtomicBool::new(false);
-    let window = Mutex::new(LatencyWindow::default());
-    let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
+    let seen = Mutex::new(SeenRequests::default());
+    let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &seen);
     let end = play.period(1, &mut Vec::new()).map(|end| end.unwrap_or(ExperimentEnd::RoundsUsed));
     let unfinished = play.switch.off();
     play.keep(unfinished);
@@ -155,11 +156,13 @@ fn what_is_undone_after_a_value_that_cannot_be_set_is_not_named() {
 #[test]
 fn an_observer_that_fails_does_not_hide_what_is_still_set() {
     let failed = || Err(OperationError::machine("no probes"));
-    let error = joined(failed(), Some(played(&[ON], 2))).expect_err("observing failed");
+    let ports = BTreeSet::from([80]);
+    let error = joined(failed(), Some(played(&[ON], 2)), &ports).expect_err("observing failed");
     assert_eq!(error.message, "no probes; /knob was not undone: refused");
-    let error = joined(failed(), Some(Err(OperationError::machine("no load; /knob was not undone"))));
+    let error = joined(failed(), Some(Err(OperationError::machine("no load; /knob was not undone"))), &ports);
     assert_eq!(error.expect_err("both").message, "no probes; and no load; /knob was not undone");
-    let report = joined(Ok((2, 3)), Some(played(&[ON], 0))).unwrap_or_else(|error| panic!("{error}"));
+    let totals = ObservedTotals { unanswered: 2, lost_events: 3, ..ObservedTotals::default() };
+    let report = joined(Ok(totals), Some(played(&[ON], 0)), &ports).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((report.unanswered, report.lost_events), (2, 3));
 }
 
@@ -211,10 +214,10 @@ fn a_period_has_the_energy_that_was_used_in_it() {
             "boot",
         );
         let never = AtomicBool::new(false);
-        let window = Mutex::new(LatencyWindow::default());
+        let seen = Mutex::new(SeenRequests::default());
         let energy = EnergyMeter::open(folder.path(), now());
         let arms = [KnobArm { label: "nothing".into(), plan: Box::new(|| Ok(Vec::new())) }];
-        let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
+        let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &seen);
         play.energy = energy;
         let mut periods = Vec::new();
         assert_eq!(play.period(0, &mut periods), Ok(None));
@@ -258,9 +261,9 @@ fn a_load_is_switched_apart_from_what_counts() {
     let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
     let mut host = Restarted::default();
     let never = AtomicBool::new(false);
-    let window = Mutex::new(LatencyWindow::default());
+    let seen = Mutex::new(SeenRequests::default());
     let mut periods = Vec::new();
-    let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
+    let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &seen);
     for arm in [1, 0] {
         assert_eq!(play.period(arm, &mut periods), Ok(None));
     }
@@ -282,8 +285,8 @@ fn whoever_hears_nothing_is_told_with_which_value() {
     let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
     let mut host = Steady;
     let never = AtomicBool::new(false);
-    let window = Mutex::new(LatencyWindow::default());
-    let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
+    let seen = Mutex::new(SeenRequests::default());
+    let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &seen);
     play.silent = vec![1];
     let error = play.nothing_arrives(settings.period);
     assert!(error.message.ends_with("in 2 s with load=udp"), "{error}");
@@ -315,9 +318,9 @@ fn what_nobody_wants_to_know_is_not_played() {
         let store = Refusing { value: "off".into(), refusals: 0, others: None };
         let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
         let never = AtomicBool::new(false);
-        let window = Mutex::new(LatencyWindow::default());
+        let seen = Mutex::new(SeenRequests::default());
         let mut host = Leaving(looks);
-        let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
+        let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &seen);
         assert_eq!(play.period(1, &mut Vec::new()), Ok(Some(ExperimentEnd::Stopped)));
     }
 }

@@ -2,7 +2,9 @@
 //! the caveats of the finding.
 
 use model::OperationError;
-use observe::{JoinCounts, ObservationReport, ProbeSettings, Protocol, RequestQuality, RequestStatistics};
+use observe::{
+    JoinCounts, ObservationReport, ProbeSettings, Protocol, ReadCoverage, RequestQuality, RequestStatistics,
+};
 use units::plural;
 
 /// What a reader has to know before any table: what the tables leave out.
@@ -12,10 +14,10 @@ pub(crate) fn left_out(report: &ObservationReport) -> String {
         let lost = plural(report.lost_events, "event");
         text += &format!("{lost} lost: requests are missing, slow ones rather than quick ones (--buffer)\n");
     }
-    let unseen = report.counts.unseen_reads;
-    if unseen > 0 {
-        let all = plural(unseen + report.statistics.count(), "request");
-        text += &format!("{unseen} of {all} left out: {}\n", taken_unseen(report.counts));
+    let coverage = report.coverage();
+    if coverage.unseen > 0 {
+        let all = plural(coverage.all(), "request");
+        text += &format!("{} of {all} left out: {}\n", coverage.unseen, taken_unseen(coverage));
     }
     text
 }
@@ -25,10 +27,10 @@ pub(crate) fn blindness(report: &ObservationReport) -> Option<OperationError> {
     if !report.is_blind() {
         return None;
     }
-    let counts = report.counts;
-    let all = plural(counts.unseen_reads + report.statistics.count(), "request");
-    let said = format!("{} of {all} cannot be observed: {}", counts.unseen_reads, taken_unseen(counts));
-    let hint = if counts.multipath * 2 > counts.unseen_reads {
+    let coverage = report.coverage();
+    let all = plural(coverage.all(), "request");
+    let said = format!("{} of {all} cannot be observed: {}", coverage.unseen, taken_unseen(coverage));
+    let hint = if coverage.multipath * 2 > coverage.unseen {
         "let the server listen without MPTCP (for Go: GODEBUG=multipathtcp=0), or observe it with clients of plain TCP"
     } else {
         "docs/explanation/tracing.md says which reads are seen; if the server can be told to use plain ones (without splice or \
@@ -37,8 +39,8 @@ pub(crate) fn blindness(report: &ObservationReport) -> Option<OperationError> {
     Some(OperationError::machine(said).hint(hint))
 }
 
-fn taken_unseen(counts: JoinCounts) -> &'static str {
-    if counts.multipath == counts.unseen_reads {
+fn taken_unseen(coverage: ReadCoverage) -> &'static str {
+    if coverage.multipath == coverage.unseen {
         "they came by MPTCP, whose reads and answers are not seen"
     } else {
         "the server has taken them from its connections by calls that are not seen"

@@ -18,7 +18,7 @@ use crate::request::{HeldUpTime, ObservedRequest, RequestPoint};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 
-/// The most segments of all threads together; then all are forgotten.
+/// The most segments of all threads together; then the older half is forgotten.
 const SEGMENTS_MAX: usize = 1 << 19;
 
 /// Events between two looks at how many there are.
@@ -168,7 +168,7 @@ impl CauseAttribution {
         if self.since_look >= LOOK_INTERVAL {
             self.since_look = 0;
             if self.threads.values().map(ThreadTimeline::kept).sum::<usize>() > SEGMENTS_MAX {
-                self.forget();
+                self.threads.values_mut().for_each(ThreadTimeline::forget_older);
             }
         }
     }

@@ -4,8 +4,16 @@ use super::recent_search::first_from;
 use crate::event::{EventKind, KernelEvent};
 use std::collections::VecDeque;
 
-/// The most segments and the most activities that are kept of a thread.
+/// The most activities that are kept of a thread, and the most moves and throttled times of one wait.
 const KEPT_MAX: usize = 1024;
+
+/// With so many segments the older half is made coarser: times in which the thread ran are joined in pairs. A worker that
+/// is overloaded runs all the time, so that the memory of hours is a few times this.
+const COARSER_FROM: usize = 1024;
+
+/// The most segments that are kept of a thread. A worker that waits in the middle of each request, for I/O or a lock, has
+/// two for each request.
+const SEGMENTS_MAX: usize = 16_384;
 
 /// States of a thread that leaves its CPU, as bits of the kernel's `__state`.
 const STATE_INTERRUPTIBLE: u16 = 1;
@@ -46,6 +54,23 @@ pub(super) struct ThreadSegment {
     pub(super) doing: ThreadDoing,
 }
 
+impl ThreadSegment {
+    /// Takes in the next segment if the thread ran in both, without a gap.
+    fn join(&mut self, next: Self) -> bool {
+        let ThreadDoing::Running { interrupt_ns, softirq_ns } = &mut self.doing else { return false };
+        let ThreadDoing::Running { interrupt_ns: further_interrupt, softirq_ns: further_softirq } =
+            next.doing
+        else {
+            return false;
+        };
+        let sums = interrupt_ns.checked_add(further_interrupt).zip(softirq_ns.checked_add(further_softirq));
+        let Some(sums) = sums.filter(|_| self.until == next.from) else { return false };
+        (*interrupt_ns, *softirq_ns) = sums;
+        self.until = next.until;
+        true
+    }
+}
+
 /// A thread that waited was moved: until then it was in the queue of this CPU.
 #[derive(Debug, Clone, Copy)]
 struct QueueMove {
@@ -75,6 +100,8 @@ impl QueueWait {
 pub(super) struct ThreadTimeline {
     pub(super) process: u32,
     segments: VecDeque<ThreadSegment>,
+    /// Number of segments at which the older half is made coarser again.
+    coarser_at: usize,
     /// When it read or wrote, and when its writes had returned.
     activities: VecDeque<u64>,
     /// The thread is known to be on a CPU until then, or off it since then.
@@ -240,10 +267,39 @@ impl ThreadTimeline {
             last.until = until;
             return;
         }
-        if self.segments.len() >= KEPT_MAX {
+        if self.segments.len() >= self.coarser_at.max(COARSER_FROM) {
+            self.make_coarser();
+        }
+        if self.segments.len() >= SEGMENTS_MAX {
             self.segments.pop_front();
         }
         self.segments.push_back(ThreadSegment { from, until, doing });
+    }
+
+    /// Joins neighbours among the older half of the segments in which the thread ran. Requests that wait for a thread wait
+    /// for all of that time, and which part of it interrupts had matters to none of them.
+    fn make_coarser(&mut self) {
+        let recent = self.segments.split_off(self.segments.len() / 2);
+        let mut joined: VecDeque<ThreadSegment> = VecDeque::with_capacity(self.segments.len());
+        let mut is_joined = false;
+        for segment in self.segments.drain(..) {
+            let last = joined.back_mut().filter(|_| !is_joined);
+            is_joined = last.is_some_and(|last| last.join(segment));
+            if !is_joined {
+                joined.push_back(segment);
+            }
+        }
+        joined.extend(recent);
+        self.segments = joined;
+        // Where little could be joined, trying again soon would take more time than it saves.
+        self.coarser_at = self.segments.len() + COARSER_FROM / 4;
+    }
+
+    /// Forgets the older half of what is kept.
+    pub(super) fn forget_older(&mut self) {
+        self.segments.drain(..self.segments.len() / 2);
+        self.segments.shrink_to_fit();
+        self.activities.drain(..self.activities.len() / 2);
     }
 
     /// The segments that overlap with a time, oldest first.
@@ -281,5 +337,91 @@ impl ThreadTimeline {
     /// The number of segments and activities that are kept.
     pub(super) fn kept(&self) -> usize {
         self.segments.len() + self.activities.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{EVENT_BYTES, ThreadSchedule};
+
+    const REQUEST_NS: u64 = 10_000;
+
+    /// The time from the first of many requests on, and a thread that reads and answers them one after the other. Each has
+    /// 100 ns of softirqs, and `blocks` for a quarter of its time.
+    fn overloaded(requests: u64, blocks: bool) -> (u64, u64, ThreadTimeline) {
+        let mut bytes = [0; EVENT_BYTES];
+        bytes[52] = 7;
+        let blank = KernelEvent::decode(&bytes).expect("an event").0;
+        let mut timeline = ThreadTimeline::default();
+        let begun = 1_000_000;
+        let mut switched_in = begun;
+        let mut woken = 0;
+        let mut softirq_ns = 0;
+        for number in 0..requests {
+            let time = begun + number * REQUEST_NS;
+            let mut at = |kind, offset, state, schedule: (u64, u64, u32)| {
+                let (earlier, woken, softirq_ns) = schedule;
+                let schedule = ThreadSchedule { state, woken, softirq_ns, ..blank.schedule };
+                timeline.handle(&KernelEvent { kind, time: time + offset, earlier, schedule, ..blank });
+            };
+            at(EventKind::Receive, 0, 0, (switched_in, woken, softirq_ns));
+            softirq_ns += 100;
+            if blocks {
+                at(EventKind::Leave, 5_000, STATE_UNINTERRUPTIBLE_OR_LOCK, (switched_in, woken, softirq_ns));
+                woken = time + 7_500;
+                switched_in = woken;
+            }
+            at(EventKind::Send, 9_000, 0, (switched_in, woken, softirq_ns));
+        }
+        (begun, begun + (requests - 1) * REQUEST_NS + 9_000, timeline)
+    }
+
+    /// Sums of all segments: running, softirqs meanwhile, blocked.
+    fn sums(timeline: &ThreadTimeline, from: u64, until: u64) -> (u64, u64, u64) {
+        timeline.overlapping(from, until).fold((0, 0, 0), |(running, softirq, blocked), segment| {
+            let length = segment.until - segment.from;
+            match segment.doing {
+                ThreadDoing::Running { softirq_ns, .. } => {
+                    (running + length, softirq + u64::from(softirq_ns), blocked)
+                }
+                ThreadDoing::Blocked => (running, softirq, blocked + length),
+                other => panic!("{other:?}"),
+            }
+        })
+    }
+
+    #[test]
+    fn an_overloaded_thread_is_known_for_as_long_as_requests_wait() {
+        for requests in [500, 5_000, 200_000] {
+            let (begun, done, timeline) = overloaded(requests, false);
+            // The first event says that the thread runs, and not since when.
+            assert_eq!(sums(&timeline, 0, u64::MAX), (done - begun, requests * 100, 0), "{requests}");
+            assert!(timeline.kept() <= 4 * COARSER_FROM, "{requests}: {} are kept", timeline.kept());
+            // The last ones are told apart.
+            let (running, softirq, _) = sums(&timeline, done - 100 * REQUEST_NS, done);
+            assert!(softirq * 99 <= running && running <= 102 * REQUEST_NS, "{running} {softirq}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_blocks_in_each_of_many_requests_is_known() {
+        for requests in [500, 5_000] {
+            let (begun, done, timeline) = overloaded(requests, true);
+            let (running, softirq, blocked) = sums(&timeline, 0, u64::MAX);
+            assert_eq!((running + blocked, blocked), (done - begun, requests * 2_500), "{requests}");
+            assert_eq!(softirq, requests * 100);
+        }
+        let (.., timeline) = overloaded(100_000, true);
+        assert!(timeline.kept() <= SEGMENTS_MAX + KEPT_MAX, "{} are kept", timeline.kept());
+    }
+
+    #[test]
+    fn the_older_half_is_forgotten_where_threads_are_many() {
+        let (_, done, mut timeline) = overloaded(5_000, true);
+        let kept = timeline.kept();
+        timeline.forget_older();
+        assert!(timeline.kept() <= kept / 2 + 1);
+        assert_eq!(sums(&timeline, done - 10 * REQUEST_NS, done).2, 10 * 2_500);
     }
 }

@@ -75,7 +75,7 @@ impl SettingStore for OfProcesses<'_> {
 /// A load that sends a request whenever it is polled.
 struct Asking<'a> {
     ending: &'a Ending,
-    window: &'a Mutex<LatencyWindow>,
+    seen: &'a Mutex<SeenRequests>,
     begun_periods: usize,
     rounds: usize,
 }
@@ -83,7 +83,7 @@ struct Asking<'a> {
 impl ExperimentHost for Asking<'_> {
     fn has_load(&mut self) -> bool {
         self.ending.step();
-        lock(self.window).add(now(), 1_000);
+        lock(self.seen).window.add(now(), 1_000);
         true
     }
 
@@ -129,9 +129,9 @@ fn whenever_one_of_several_processes_ends_what_was_measured_is_reported() {
         let store = OfProcesses { ending: &ending, values: processes.iter().map(before).collect() };
         let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
         let never = AtomicBool::new(false);
-        let window = Mutex::new(LatencyWindow::default());
-        let mut host = Asking { ending: &ending, window: &window, begun_periods: 0, rounds: 0 };
-        let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
+        let seen = Mutex::new(SeenRequests::default());
+        let mut host = Asking { ending: &ending, seen: &seen, begun_periods: 0, rounds: 0 };
+        let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &seen);
         let end = play.all();
         let unfinished = play.switch.off();
         play.keep(unfinished);
@@ -172,10 +172,10 @@ fn an_error_after_a_round_has_the_round() {
     let store = Refusing { value: "off".into(), refusals: 0, others: None };
     let mut switch = KnobSwitch::new(store, NoFile, Journal::default(), "boot");
     let never = AtomicBool::new(false);
-    let window = Mutex::new(LatencyWindow::default());
+    let seen = Mutex::new(SeenRequests::default());
     let ending = Ending::after(usize::MAX);
-    let mut host = Asking { ending: &ending, window: &window, begun_periods: 0, rounds: 0 };
-    let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &window);
+    let mut host = Asking { ending: &ending, seen: &seen, begun_periods: 0, rounds: 0 };
+    let mut play = RoundPlay::new(&settings, &arms, &mut switch, &mut host, [&never, &never], &seen);
     let end = play.all();
     let report = play.report(end).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((report.end, report.tally.rounds().len()), (ExperimentEnd::Failed, 2));
