@@ -6,7 +6,7 @@ use measure::observation::PublishedMetrics;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -293,7 +293,8 @@ fn scrapers_read_what_is_seen_and_cannot_disturb() {
             return false;
         }
         let now = samples(answer.split_once("\r\n\r\n").expect("a head").1);
-        for (series, value) in &before {
+        // The answer is about the last part of the observation alone.
+        for (series, value) in before.iter().filter(|(series, _)| !series.starts_with("tailwright_tail_")) {
             assert!(
                 series.contains("_ratio") || now[series] >= *value,
                 "{series} fell from {value} to {}",
@@ -319,6 +320,73 @@ fn scrapers_read_what_is_seen_and_cannot_disturb() {
     assert!(last[&series] <= requests as f64, "{view}");
     // On a machine with too much to do, events may be lost; then they are counted.
     assert!(requests == asked as u64 || view["lost_events"].as_u64() != Some(0), "{asked} asked: {view}");
+}
+
+#[test]
+fn scrapers_read_the_answer_and_its_next_step() {
+    let folder = Folder::new();
+    if !folder.may_observe() {
+        return;
+    }
+    let mut server = BusyServer::start();
+    let (child, address) = listening(server.address.port(), &[]);
+    assert!(!scrape(address).contains("tailwright_tail_"), "no part is over");
+    server.ask();
+    let mut page = String::new();
+    testkit::wait_until(LIMIT, "the first part is over", || {
+        page = scrape(address);
+        page.contains("tailwright_tail_finding{")
+    });
+    let values = samples(&page);
+    assert!(values["tailwright_tail_requests"] > 1000.0, "{page}");
+    assert!(
+        values["tailwright_tail_p99_seconds"] > 1e-6 && values["tailwright_tail_p99_seconds"] < 60.0,
+        "{page}"
+    );
+    assert!((0.0..=1.0).contains(&values["tailwright_tail_cause_ratio"]), "{page}");
+    let words = page.lines().find(|line| line.starts_with("tailwright_tail_finding{")).expect("it is there");
+    let is_unusual = values["tailwright_tail_unusual"] == 1.0;
+    assert_eq!(words.contains("verdict=\"unusual\""), is_unusual, "{words}");
+    assert_eq!(is_unusual, is_unusual && !words.contains("next=\"\""), "{words}");
+    assert!(!words.contains("spent_on=\"\"") && !words.contains("cause=\"\""), "{words}");
+    if let Some(families) = parsed_by_python(&page) {
+        assert!(families.contains("tailwright_tail_finding gauge"), "{families}");
+        assert!(families.contains("tailwright_steal_seconds counter seconds"), "{families}");
+    }
+    server.end();
+    signal(&child, "TERM");
+    child.wait_with_output().expect("the program ends");
+}
+
+/// What the kernel drops at the socket of a stopped server is counted while it is observed.
+#[test]
+fn scrapers_read_what_the_kernel_dropped() {
+    let folder = Folder::new();
+    if testkit::program("memcached").is_none() || !folder.may_observe() {
+        return;
+    }
+    let address = testkit::free_address();
+    let port = address.port().to_string();
+    let mut server = Command::new("memcached")
+        .args(["-u", "nobody", "-l", "127.0.0.1", "-p", &port, "-U", &port])
+        .spawn()
+        .expect("memcached starts");
+    drop(testkit::connect_when_ready(&mut server, || TcpStream::connect(address)));
+    let (child, metrics) = listening(address.port(), &[]);
+    let series = format!("tailwright_udp_drops_total{{port=\"{port}\"}}");
+    assert_eq!(samples(&scrape(metrics))[&series], 0.0);
+    signal(&server, "STOP");
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    socket.connect(address).expect("the server has an address");
+    for _ in 0..20_000 {
+        let _ = socket.send(b"\0\x01\0\0\0\x01\0\0get nothing\r\n");
+    }
+    testkit::wait_until(LIMIT, "drops are counted", || samples(&scrape(metrics))[&series] > 0.0);
+    signal(&server, "CONT");
+    server.kill().expect("a child can be killed");
+    server.wait().expect("a killed child ends");
+    signal(&child, "INT");
+    child.wait_with_output().expect("the program ends");
 }
 
 #[test]

@@ -213,6 +213,38 @@ impl CounterReport {
         self.counts.iter().filter(|count| count.counter.is_loss)
     }
 
+    /// Returns the growth since an earlier report of the same observation.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let count_before = |count: &KernelCount| {
+            let is_it =
+                |other: &&KernelCount| other.counter == count.counter && other.subject == count.subject;
+            earlier.counts.iter().find(is_it).map_or(0, |before| before.amount)
+        };
+        let grown = |count: &KernelCount| KernelCount {
+            amount: count.amount.saturating_sub(count_before(count)),
+            ..count.clone()
+        };
+        let group = |group: &ThrottledGroup| {
+            let before = earlier.throttled.iter().find(|before| before.group == group.group);
+            let (throttled, throttled_ns) =
+                before.map_or((0, 0), |before| (before.throttled, before.throttled_ns));
+            ThrottledGroup {
+                throttled: group.throttled.saturating_sub(throttled),
+                throttled_ns: group.throttled_ns.saturating_sub(throttled_ns),
+                ..group.clone()
+            }
+        };
+        let mut throttled: Vec<ThrottledGroup> = self.throttled.iter().map(group).collect();
+        throttled.retain(|group| group.throttled > 0 || group.throttled_ns > 0);
+        throttled.sort_by_key(|group| std::cmp::Reverse(group.throttled_ns));
+        Self {
+            counts: self.counts.iter().map(grown).filter(|count| count.amount > 0).collect(),
+            throttled,
+            threads_throttled_ns: self.threads_throttled_ns.saturating_sub(earlier.threads_throttled_ns),
+        }
+    }
+
     /// By how much a counter has grown, over all that it is about.
     pub fn total(&self, counter: &KernelCounter) -> u64 {
         self.counts.iter().filter(|count| count.counter == counter).map(|count| count.amount).sum()
@@ -293,21 +325,35 @@ impl CounterWatch {
 
     /// It counts no more until it begins again.
     pub(crate) fn end(&mut self) {
-        let Some(before) = self.before.take() else { return };
-        let after = self.reading();
+        if let Some(before) = self.before.take() {
+            let after = self.reading();
+            self.add_growth_between(&before, &after);
+        }
+    }
+
+    /// Reads the counters in the middle of a time in which they count.
+    pub(crate) fn refresh(&mut self) {
+        if let Some(before) = self.before.take() {
+            let after = self.reading();
+            self.add_growth_between(&before, &after);
+            self.before = Some(after);
+        }
+    }
+
+    fn add_growth_between(&mut self, before: &CounterReading, after: &CounterReading) {
         self.sum.softnet.dropped += after.softnet.dropped.saturating_sub(before.softnet.dropped);
         self.sum.softnet.squeezed += after.softnet.squeezed.saturating_sub(before.softnet.squeezed);
         self.sum.stolen_ns += after.stolen_ns.saturating_sub(before.stolen_ns);
-        for (group, counts) in after.groups {
-            let earlier = before.groups.get(&group).copied().unwrap_or_default();
-            let sum = self.sum.groups.entry(group).or_default();
+        for (group, counts) in &after.groups {
+            let earlier = before.groups.get(group).copied().unwrap_or_default();
+            let sum = self.sum.groups.entry(group.clone()).or_default();
             sum.throttled += counts.throttled.saturating_sub(earlier.throttled);
             sum.throttled_ns += counts.throttled_ns.saturating_sub(earlier.throttled_ns);
         }
-        for (namespace, counts) in after.networks {
+        for (namespace, counts) in &after.networks {
             // A namespace that was not read before had no socket of the server then: its own counters say nothing.
-            let earlier = before.networks.get(&namespace);
-            let sum = self.sum.networks.entry(namespace).or_default();
+            let earlier = before.networks.get(namespace);
+            let sum = self.sum.networks.entry(*namespace).or_default();
             if let Some(earlier) = earlier {
                 sum.listen_overflows += counts.listen_overflows.saturating_sub(earlier.listen_overflows);
                 sum.retransmits += counts.retransmits.saturating_sub(earlier.retransmits);
@@ -322,6 +368,11 @@ impl CounterWatch {
     /// What came of it.
     pub(crate) fn report(mut self) -> CounterReport {
         self.end();
+        self.so_far()
+    }
+
+    /// What came of it until the last reading.
+    pub(crate) fn so_far(&self) -> CounterReport {
         let throttled = self.throttled_groups();
         let mut counts = Vec::new();
         let mut add = |counter: &'static KernelCounter, subject: String, amount: u64| {
@@ -409,6 +460,30 @@ mod tests {
         let names: BTreeSet<&str> = KERNEL_COUNTERS.iter().map(|counter| counter.name).collect();
         assert_eq!(names.len(), KERNEL_COUNTERS.len());
         assert!(KERNEL_COUNTERS.is_sorted_by_key(|counter| !counter.is_loss));
+    }
+
+    #[test]
+    fn a_part_of_an_observation_has_its_own_growth() {
+        let count =
+            |counter, subject: &str, amount| KernelCount { counter, subject: subject.to_owned(), amount };
+        let group = |throttled, throttled_ns| ThrottledGroup {
+            group: "/a".to_owned(),
+            quota: None,
+            throttled,
+            throttled_ns,
+            command: None,
+            processes: Vec::new(),
+        };
+        let report = |counts, throttled| CounterReport { counts, throttled, threads_throttled_ns: 0 };
+        let early = report(vec![count(&UDP_DROPS, "port 1", 3), count(&STEAL, "", 9)], vec![group(4, 70)]);
+        let late = report(
+            vec![count(&UDP_DROPS, "port 1", 3), count(&UDP_DROPS, "port 2", 5), count(&STEAL, "", 10)],
+            vec![group(5, 100)],
+        );
+        let grown = late.since(&early);
+        assert_eq!(grown.counts, [count(&UDP_DROPS, "port 2", 5), count(&STEAL, "", 1)]);
+        assert_eq!(grown.throttled, [group(1, 30)]);
+        assert_eq!(late.since(&late), CounterReport::default());
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub use nesting::{ClientRequest, RequestNesting, nesting};
 pub use observations::observations;
 pub use observing::{
     AcceptQueue, MeasuredCost, ObservationEnd, ObservationProgress, ObservationReport, ObservationSettings,
-    ObservationWatcher,
+    ObservationWatcher, ReadCoverage,
 };
 pub use order::EventOrder;
 pub use probe::{AttachedProbes, ProbeCost, ProbeSettings, missing_rights, refused, types_of_kernel};

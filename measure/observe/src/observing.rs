@@ -102,12 +102,52 @@ const UNSEEN_SHARE_MAX: f64 = 0.01;
 /// So few requests of that kind are taken to be those that were under way when the observation began.
 const UNSEEN_FEW: u64 = 2;
 
+/// Observed requests, beside those that the server took from its connections by calls that are not seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ReadCoverage {
+    /// Requests that were observed.
+    pub observed: u64,
+    /// Requests taken by calls that are not seen.
+    pub unseen: u64,
+    /// Of these, those that came by MPTCP.
+    pub multipath: u64,
+}
+
+impl ReadCoverage {
+    fn new(counts: JoinCounts, observed: u64) -> Self {
+        Self { observed, unseen: counts.unseen_reads, multipath: counts.multipath }
+    }
+
+    /// Returns the growth since an earlier coverage.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            observed: self.observed.saturating_sub(earlier.observed),
+            unseen: self.unseen.saturating_sub(earlier.unseen),
+            multipath: self.multipath.saturating_sub(earlier.multipath),
+        }
+    }
+
+    /// All requests.
+    pub fn all(self) -> u64 {
+        self.observed + self.unseen
+    }
+
+    /// Returns true if so many requests are unseen that the observed ones say nothing about the server.
+    pub fn is_blind(self) -> bool {
+        self.unseen > UNSEEN_FEW && self.unseen as f64 > UNSEEN_SHARE_MAX * self.all() as f64
+    }
+}
+
 impl ObservationReport {
+    /// Returns the observed and the unseen requests.
+    pub fn coverage(&self) -> ReadCoverage {
+        ReadCoverage::new(self.counts, self.statistics.count())
+    }
+
     /// Whether so many requests were taken by calls that are not seen that the others say nothing about the server.
     pub fn is_blind(&self) -> bool {
-        let unseen = self.counts.unseen_reads;
-        let all = unseen + self.statistics.count();
-        unseen > UNSEEN_FEW && unseen as f64 > UNSEEN_SHARE_MAX * all as f64
+        self.coverage().is_blind()
     }
 
     /// For how long requests counted that arrived.
@@ -135,6 +175,15 @@ pub struct ObservationProgress<'a> {
     pub elapsed: Duration,
     /// The cost, as soon as it has been measured, if this process may have it measured.
     pub cost: Option<MeasuredCost>,
+    /// Counters of the kernel when they were last read, for a watcher that wants parts.
+    pub counters: &'a CounterReport,
+}
+
+impl ObservationProgress<'_> {
+    /// Returns the observed and the unseen requests until now.
+    pub fn coverage(&self) -> ReadCoverage {
+        ReadCoverage::new(self.counts, self.statistics.count())
+    }
 }
 
 /// Who follows an observation while it runs.
@@ -151,9 +200,39 @@ pub trait ObservationWatcher {
     /// Called whenever events have been looked at, about 50 times a second.
     fn progress(&mut self, _progress: &ObservationProgress<'_>) {}
 
+    /// Returns true to get reports of parts of the observation and counters of the kernel while it runs.
+    fn wants_parts(&self) -> bool {
+        false
+    }
+
+    /// Called at the end of each part, of ten seconds or longer, with its report without replays.
+    fn part_over(&mut self, _report: ObservationReport) {}
+
     /// Whether the observation ends when every process that was seen to serve has ended, and nobody listens at the ports any
     /// more.
     fn ends_with_server(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_a_hundredth_and_more_than_two_unseen_requests_blind() {
+        let coverage = |observed, unseen| ReadCoverage { observed, unseen, multipath: 0 };
+        for (observed, unseen, is_blind) in [
+            (0, 0, false),
+            (0, 2, false),
+            (0, 3, true),
+            (297, 3, false),
+            (296, 3, true),
+            (99_000, 1000, false),
+        ] {
+            assert_eq!(coverage(observed, unseen).is_blind(), is_blind, "{observed} {unseen}");
+        }
+        let grown = coverage(10_000, 40).since(coverage(9_900, 0));
+        assert_eq!((grown.all(), grown.is_blind()), (140, true), "the share of the whole run is small");
     }
 }

@@ -63,6 +63,7 @@ pub fn watch(
         }
         std::thread::park_timeout(DRAIN_INTERVAL);
         observation.step(settings, &mut probes, watcher);
+        observation.follow_parts(&probes, watcher)?;
         watcher.progress(&observation.progress(probes.lost()?));
     };
     observation.step(settings, &mut probes, watcher);

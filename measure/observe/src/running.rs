@@ -1,7 +1,7 @@
 //! An observation while it runs: events are drained, put in order, joined, and summed up.
 
 use crate::causes::{CauseObserver, CauseReport};
-use crate::counters::CounterWatch;
+use crate::counters::{CounterReport, CounterWatch};
 use crate::event::{EventKind, KernelEvent};
 use crate::join::{JoinCounts, RequestJoiner};
 use crate::observing::{
@@ -15,6 +15,7 @@ use crate::statistics::{LatencyHistogram, RequestStatistics};
 use machine::clock::now;
 use machine::cpu_time;
 use machine::listening::is_any_listening;
+use model::OperationError;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
@@ -26,6 +27,25 @@ pub(crate) const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The time between two looks at what changes slowly: whether the server still lives, how many runs were skipped.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Length of a part of an observation, if so many requests arrive in it; otherwise the longer one.
+const PART_TIME: Duration = Duration::from_secs(10);
+const PART_REQUESTS: u64 = 2_000;
+const PART_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Interval between readings of the kernel's counters while an observation runs.
+const COUNTER_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The part of an observation that is not over, and the sums when it began.
+struct ObservationPart {
+    begun: Instant,
+    statistics: RequestStatistics,
+    counts: JoinCounts,
+    lost_events: u64,
+    skipped_runs: u64,
+    events: u64,
+    counters: CounterReport,
+}
 
 /// How many runs the kernel had skipped, and when it was asked: it answers by a file for each program.
 #[derive(Default)]
@@ -52,6 +72,9 @@ pub(crate) struct RunningObservation {
     statistics: RequestStatistics,
     causes: CauseObserver,
     pub(crate) counters: CounterWatch,
+    /// Counters when they were last read in the middle of the observation, and when that was.
+    counters_read: (CounterReport, Instant),
+    part: Option<ObservationPart>,
     /// What the hypervisor had taken before.
     stolen_before: Option<u64>,
     accept_waits: Option<LatencyHistogram>,
@@ -88,6 +111,8 @@ impl RunningObservation {
             statistics: RequestStatistics::default(),
             causes: CauseObserver::new(settings.intended_waits),
             counters,
+            counters_read: (CounterReport::default(), start),
+            part: None,
             stolen_before: cpu_time::stolen(),
             accept_waits: settings.probes.accepts.then(LatencyHistogram::default),
             readers: BTreeSet::new(),
@@ -208,7 +233,70 @@ impl RunningObservation {
             readers: self.readers.len(),
             elapsed: self.start.elapsed(),
             cost: self.cost,
+            counters: &self.counters_read.0,
         }
+    }
+
+    /// Reads counters and ends parts in time, for a watcher that wants them.
+    pub(crate) fn follow_parts(
+        &mut self,
+        probes: &AttachedProbes,
+        watcher: &mut dyn ObservationWatcher,
+    ) -> Result<(), OperationError> {
+        if !watcher.wants_parts() {
+            return Ok(());
+        }
+        let is_first = self.part.is_none();
+        if is_first || self.counters_read.1.elapsed() >= COUNTER_INTERVAL {
+            self.counters.retransmits = probes.retransmits()?;
+            self.counters.refresh();
+            self.counters_read = (self.counters.so_far(), Instant::now());
+        }
+        let is_over = |part: &ObservationPart| {
+            let time = part.begun.elapsed();
+            let is_full = time >= PART_TIME && part.statistics.count() >= PART_REQUESTS;
+            is_full || time >= PART_TIME_MAX
+        };
+        if is_first || self.part.as_ref().is_some_and(is_over) {
+            let lost_events = probes.lost()?;
+            if let Some(report) = self.next_part(lost_events) {
+                watcher.part_over(report);
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a part. Returns the report of the part before, if there was one.
+    fn next_part(&mut self, lost_events: u64) -> Option<ObservationReport> {
+        let counts = self.counts_before.plus(self.joiner.counts());
+        let begun = ObservationPart {
+            begun: Instant::now(),
+            statistics: RequestStatistics::default(),
+            counts,
+            lost_events,
+            skipped_runs: self.skipped.runs,
+            events: self.events,
+            counters: self.counters_read.0.clone(),
+        };
+        let causes = self.causes.next_part();
+        let part = self.part.replace(begun)?;
+        Some(ObservationReport {
+            statistics: part.statistics,
+            counts: counts.since(part.counts),
+            lost_events: lost_events - part.lost_events,
+            skipped_runs: self.skipped.runs.saturating_sub(part.skipped_runs),
+            events: self.events - part.events,
+            duration: part.begun.elapsed(),
+            end: ObservationEnd::Over,
+            cost: None,
+            may_measure_cost: false,
+            readers: self.readers.clone(),
+            processes: self.processes.clone(),
+            causes: causes?,
+            counters: self.counters_read.0.since(&part.counters),
+            accept_queue: None,
+            sampled: None,
+        })
     }
 
     /// Notes what the programs have cost until now, if that is measured.
@@ -255,6 +343,9 @@ impl RunningObservation {
             let (held_up, cause) = self.causes.add(request);
             let request = ObservedRequest { held_up, ..*request };
             self.statistics.add(&request);
+            if let Some(part) = &mut self.part {
+                part.statistics.add(&request);
+            }
             watcher.take(&request, cause);
         }
     }

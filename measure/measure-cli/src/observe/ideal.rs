@@ -153,15 +153,17 @@ fn clients_note(ideal: &IdealComparison) -> String {
     let overlapping = plural(clients.overlapping, "request");
     match clients.verdict() {
         ClientLoop::Closed => format!(
-            "The clients are a closed loop: on {connections} the next request follows the answer to the one before, and \
-             {overlapping} came before it, where {:.0} would have if they did not wait. Arrivals follow the server's own \
+            "{} a closed loop: on a connection the next request follows the answer to the one before, and \
+             {overlapping} on {connections} came before it, where {:.0} would have if they did not wait. Arrivals follow the server's own \
              latency: a faster server would be asked sooner, and waits that a slow one causes are not in its arrivals. The \
              ideal is that of these arrivals, not of these clients.",
+            clients_with(clients.closed_share),
             clients.overlapping_expected,
         ),
         ClientLoop::Open => format!(
-            "The clients are an open loop: on {connections} requests come whenever they come, not after the answer to the \
-             one before. The ideal is that of these arrivals."
+            "{} an open loop: requests on {connections} come whenever they come, not after the answer to the one before. \
+             The ideal is that of these arrivals.",
+            clients_with(clients.open_loop_share),
         ),
         ClientLoop::Unknown => format!(
             "Whether the {connections} wait for answers before they send more cannot be told: requests of clients that do \
@@ -170,6 +172,14 @@ fn clients_note(ideal: &IdealComparison) -> String {
             percent(clients.open_loop_share),
         ),
     }
+}
+
+/// The clients that a verdict is about.
+fn clients_with(share: f64) -> String {
+    if share > 0.9995 {
+        return "The clients are".to_owned();
+    }
+    format!("Clients with {} of the requests are", percent(share))
 }
 
 /// What varies, and what waits.

@@ -209,7 +209,7 @@ fn nanoseconds(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use observe::{ObservationProgress, ObservedRequest, POINTS, RequestQuality};
+    use observe::{CounterReport, ObservationProgress, ObservedRequest, POINTS, RequestQuality};
 
     fn statistics(requests: u64) -> RequestStatistics {
         let mut statistics = RequestStatistics::default();
@@ -250,6 +250,7 @@ mod tests {
             readers: 4,
             elapsed,
             cost: None,
+            counters: &CounterReport::default(),
         };
         look(&LiveView { progress, recent: &recent, recent_seconds: 10, process_cpu_ns: 5 })
     }

@@ -548,6 +548,53 @@ mod tests {
         assert!(known * 2 >= all, "{known} of {all} are known");
     }
 
+    /// Stalls of the whole machine delay an answer and the next request. Gaps are 500 µs otherwise, and latencies 20 µs.
+    #[test]
+    fn stalls_of_the_whole_machine_make_no_closed_loop() {
+        for seed in 1..4 {
+            let mut random = Random(seed);
+            let mut time = 0;
+            let requests = (0..8_000).map(|_| {
+                let stall = if random.unit() < 0.02 { random.exponential(3e6) as u64 } else { 0 };
+                let made = request(time, time, 20_000 + random.exponential(3_000.0) as u64 + stall);
+                time += 500_000 + stall;
+                made
+            });
+            let found = behaviour(requests.collect());
+            assert_ne!(found.verdict(), ClientLoop::Closed, "{found:?}");
+        }
+    }
+
+    /// Two clients at once have a verdict each; none is about both.
+    #[test]
+    fn clients_of_two_kinds_have_no_verdict_together() {
+        let mut random = Random(5);
+        let mut requests = Vec::new();
+        let mut time = 0;
+        for _ in 0..6_000 {
+            let latency = (random.exponential(40_000.0) + 5_000.0) as u64;
+            requests.push(request(time, time, latency));
+            time += latency + (random.exponential(20_000.0) + 1_000.0) as u64;
+        }
+        let mut arrival = 0;
+        let mut free = 0;
+        for _ in 0..6_000 {
+            arrival += random.exponential(120_000.0) as u64;
+            let start = free.max(arrival);
+            free = start + (random.exponential(50_000.0) + 5_000.0) as u64;
+            let mut made = request(arrival, start, free - start);
+            made.peer.set_ip([10, 0, 0, 2].into());
+            requests.push(made);
+        }
+        requests.sort_by_key(|request| request.at(RequestPoint::Stack));
+        let found = behaviour(requests);
+        assert_eq!((found.verdict(), found.clients), (ClientLoop::Unknown, 2));
+        assert!(
+            (0.4..0.6).contains(&found.closed_share) && (0.4..0.6).contains(&found.open_loop_share),
+            "{found:?}"
+        );
+    }
+
     #[test]
     fn latencies_that_do_not_vary_tell_nothing() {
         let rare = behaviour((0..1000).map(|n| request(n * 100_000, n * 100_000, 100)).collect());

@@ -7,7 +7,7 @@ use crate::observation::record::{RecordedTrace, TraceRecorder};
 use crate::observation::server_recording::ServerRecording;
 use crate::observation::slowest::SlowestRequests;
 use model::OperationError;
-use observe::{Cause, ObservedRequest, RequestPoint, observations};
+use observe::{Cause, CounterReport, ObservedRequest, RequestPoint, observations};
 use operation::ProgressObserver;
 use operation::files::{check_apart, check_writable};
 use std::collections::BTreeSet;
@@ -118,10 +118,22 @@ impl OpenFiles {
         taken.into_iter().collect()
     }
 
+    /// Returns true if counters of the kernel are wanted while the observation runs.
+    pub(super) fn wants_counters(&self) -> bool {
+        self.metrics.is_some()
+    }
+
     /// Notes how many runs of the programs in the kernel were skipped until now.
     pub(super) fn note_skipped_runs(&mut self, runs: u64) {
         if let Some(metrics) = &mut self.metrics {
             metrics.note_skipped_runs(runs);
+        }
+    }
+
+    /// Notes the growth of counters of the kernel since the observation began.
+    pub(super) fn note_counters(&mut self, report: &CounterReport) {
+        if let Some(metrics) = &mut self.metrics {
+            metrics.note_counters(report);
         }
     }
 

@@ -64,6 +64,11 @@ impl<'a> LiveState<'a> {
         Self { watcher, recent, metrics, second: 0 }
     }
 
+    /// Metrics that a scraper reads.
+    pub(super) fn published(&self) -> Option<&PublishedMetrics> {
+        self.metrics.as_ref().map(|(_, published)| published)
+    }
+
     pub(super) fn attached(&mut self) {
         self.watcher.attached();
     }

@@ -5,6 +5,9 @@
 //! time can be computed where metrics are stored: with n requests, the share of a stage is
 //! (n·ΣXT − ΣX·ΣT) ÷ (n·ΣT² − (ΣT)²), where ΣT and ΣT² are the sums of ΣX and of ΣXT over all stages.
 
+use crate::observation::counter_families::{FAMILIES, GrownCounters};
+use crate::observation::finding::Finding;
+use crate::observation::finding_families::{FINDING_HELP, finding_gauges, finding_labels};
 use metrics::prometheus_client::collector::Collector;
 use metrics::prometheus_client::encoding::DescriptorEncoder;
 use metrics::prometheus_client::registry::Unit;
@@ -39,6 +42,7 @@ pub(super) struct ObservationCounters {
     skipped_runs: u64,
     cost: Option<MeasuredCost>,
     process_cpu_ns: u64,
+    kernel: GrownCounters,
 }
 
 /// What is counted for a port.
@@ -58,8 +62,10 @@ impl ObservationCounters {
         let latency_scale = BucketScale::new(LATENCY_BUCKETS);
         let stage_scale = BucketScale::new(STAGE_BUCKETS);
         let zeros = |port| (port, PortMetrics::new(&latency_scale, &stage_scale));
+        let ports: BTreeMap<u16, PortMetrics> = ports.into_iter().map(zeros).collect();
         Self {
-            ports: ports.into_iter().map(zeros).collect(),
+            kernel: GrownCounters::new(ports.keys()),
+            ports,
             latency_scale,
             stage_scale,
             counts: JoinCounts::default(),
@@ -87,6 +93,7 @@ impl ObservationCounters {
         (self.events, self.lost_events) = (progress.events, progress.lost_events);
         self.skipped_runs = progress.skipped_runs;
         (self.cost, self.process_cpu_ns) = (progress.cost, process_cpu_ns);
+        self.kernel.note(progress.counters);
     }
 }
 
@@ -114,33 +121,46 @@ impl PortMetrics {
     }
 }
 
-/// Counters as they were when they were last handed over. Clones share them.
+/// Counters as they were when they were last handed over, and the finding of the last part. Clones share them.
 #[derive(Debug, Clone)]
-pub struct PublishedMetrics(Arc<Mutex<Arc<ObservationCounters>>>);
+pub struct PublishedMetrics {
+    counters: Arc<Mutex<Arc<ObservationCounters>>>,
+    finding: Arc<Mutex<Option<Arc<Finding>>>>,
+}
 
 impl PublishedMetrics {
     /// Zeros for the ports that will be observed.
     pub fn new(ports: impl IntoIterator<Item = u16>) -> Self {
-        Self(Arc::new(Mutex::new(Arc::new(ObservationCounters::new(ports)))))
+        let counters = Arc::new(ObservationCounters::new(ports));
+        Self { counters: Arc::new(Mutex::new(counters)), finding: Arc::new(Mutex::new(None)) }
     }
 
     /// The text for a scraper.
     pub fn page(&self) -> String {
-        let counters = Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        metrics::exposition(CounterCollector(counters))
+        let counters = Arc::clone(&self.counters.lock().unwrap_or_else(PoisonError::into_inner));
+        let finding = self.finding.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        metrics::exposition(CounterCollector { counters, finding })
     }
 
     /// Hands over a copy; a scraper that is just taking the one before has it for another second.
     pub(super) fn publish(&self, counters: &ObservationCounters) {
-        if let Ok(mut place) = self.0.try_lock() {
+        if let Ok(mut place) = self.counters.try_lock() {
             *place = Arc::new(counters.clone());
         }
+    }
+
+    /// Hands over the finding of a part of the observation, in place of the one before.
+    pub(super) fn publish_finding(&self, finding: Finding) {
+        *self.finding.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(finding));
     }
 }
 
 /// What the text is made of.
 #[derive(Debug)]
-struct CounterCollector(Arc<ObservationCounters>);
+struct CounterCollector {
+    counters: Arc<ObservationCounters>,
+    finding: Option<Arc<Finding>>,
+}
 
 impl Collector for CounterCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
@@ -148,6 +168,8 @@ impl Collector for CounterCollector {
         self.encode_stages(&mut encoder)?;
         self.encode_bytes(&mut encoder)?;
         self.encode_doubts(&mut encoder)?;
+        self.encode_kernel_counters(&mut encoder)?;
+        self.encode_finding(&mut encoder)?;
         self.encode_overhead(&mut encoder)
     }
 }
@@ -159,7 +181,7 @@ impl CounterCollector {
             help: "Latency T6 - T1 of answered requests; ends of buckets are 19 % apart",
             unit: Some(&Unit::Seconds),
         };
-        let ports = self.0.ports.iter();
+        let ports = self.counters.ports.iter();
         family.encode_times(encoder, ports.map(|(port, counted)| (port_label(port), &counted.latency)))
     }
 
@@ -171,7 +193,7 @@ impl CounterCollector {
         };
         let mut times = Vec::new();
         let mut products = Vec::new();
-        for (port, counted) in &self.0.ports {
+        for (port, counted) in &self.counters.ports {
             for ((name, stage), product) in STAGE_NAMES.iter().zip(&counted.stages).zip(counted.products) {
                 let labels = [("port", port.to_string()), ("stage", (*name).to_owned())];
                 times.push((labels.clone(), stage));
@@ -191,7 +213,7 @@ impl CounterCollector {
         let unit = Some(&Unit::Bytes);
         let requests = MetricFamily { name: "tailwright_request", help: "Bytes of answered requests", unit };
         let answers = MetricFamily { name: "tailwright_answer", help: "Bytes of answers", unit };
-        let ports = || self.0.ports.iter();
+        let ports = || self.counters.ports.iter();
         requests.encode_counts(
             encoder,
             "port",
@@ -201,7 +223,7 @@ impl CounterCollector {
     }
 
     fn encode_doubts(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let counts = self.0.counts;
+        let counts = self.counters.counts;
         let unjoined = [
             ("no_answer_seen", counts.unanswered),
             ("answer_to_nothing_seen", counts.unrequested),
@@ -215,15 +237,48 @@ impl CounterCollector {
         family.encode_counts(encoder, "reason", unjoined.map(named))?;
         let help = "Answered requests that are uncertain; they are in the percentiles";
         let family = MetricFamily { name: "tailwright_doubtful_requests", help, unit: None };
-        family.encode_counts(encoder, "doubt", self.0.doubts.iter().copied().map(named))?;
+        family.encode_counts(encoder, "doubt", self.counters.doubts.iter().copied().map(named))?;
         let help = "Events that the kernel reported";
         let family = MetricFamily { name: "tailwright_events", help, unit: None };
-        family.encode_count(encoder, self.0.events)?;
+        family.encode_count(encoder, self.counters.events)?;
         let help = "Events that were lost because the buffer was full";
         let family = MetricFamily { name: "tailwright_lost_events", help, unit: None };
-        family.encode_count(encoder, self.0.lost_events)?;
+        family.encode_count(encoder, self.counters.lost_events)?;
         let family = MetricFamily { name: "tailwright_skipped_runs", help: SKIPPED_RUNS_HELP, unit: None };
-        family.encode_count(encoder, self.0.skipped_runs)
+        family.encode_count(encoder, self.counters.skipped_runs)
+    }
+
+    fn encode_kernel_counters(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        for row in &FAMILIES {
+            let unit = row.is_time().then_some(&Unit::Seconds);
+            let family = MetricFamily { name: row.name, help: row.help, unit };
+            let series = self.counters.kernel.series(row);
+            match row.label {
+                None => family.encode_sum(encoder, series.first().map_or(0.0, |(_, value)| *value))?,
+                Some(label) => family.encode_sums(
+                    encoder,
+                    series.into_iter().map(|(subject, value)| ([(label, subject)], value)),
+                )?,
+            }
+        }
+        Ok(())
+    }
+
+    fn encode_finding(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let Some(finding) = &self.finding else { return Ok(()) };
+        let family = MetricFamily { name: "tailwright_tail_finding", help: FINDING_HELP, unit: None };
+        family.encode_gauges(encoder, [(finding_labels(finding), 1.0)])?;
+        for gauge in finding_gauges(finding) {
+            let (name, unit) = match (gauge.name.strip_suffix("_seconds"), gauge.name.strip_suffix("_ratio"))
+            {
+                (Some(name), _) => (name, Some(Unit::Seconds)),
+                (_, Some(name)) => (name, Some(Unit::Other("ratio".to_owned()))),
+                _ => (gauge.name, None),
+            };
+            MetricFamily { name, help: gauge.help, unit: unit.as_ref() }
+                .encode_gauge(encoder, gauge.value)?;
+        }
+        Ok(())
     }
 
     fn encode_overhead(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -232,13 +287,13 @@ impl CounterCollector {
             help: "CPU time of this process",
             unit: Some(&Unit::Seconds),
         };
-        family.encode_sum(encoder, self.0.process_cpu_ns as f64 / 1e9)?;
+        family.encode_sum(encoder, self.counters.process_cpu_ns as f64 / 1e9)?;
         let family = MetricFamily {
             name: "tailwright_probe_cpu",
             help: "Share of one CPU that the programs in the kernel took while that was measured, at the beginning",
             unit: Some(&Unit::Other("ratio".to_owned())),
         };
-        let share = self.0.cost.map(|cost| cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64());
+        let share = self.counters.cost.map(|cost| cost.run_ns as f64 / 1e9 / cost.duration.as_secs_f64());
         family.encode_gauge(encoder, share)?;
         encode_version(encoder, env!("CARGO_PKG_VERSION"))
     }
@@ -252,14 +307,17 @@ fn port_label(port: &u16) -> [(&'static str, String); 1] {
 mod tests {
     use super::*;
     use crate::observation::testing::request;
-    use observe::RequestStatistics;
+    use observe::{CounterReport, KernelCount, QUOTA_THROTTLED_TIME, RequestStatistics, STEAL, UDP_DROPS};
 
     fn sample(page: &str, series: &str) -> f64 {
         let line = page.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
         line.unwrap_or_else(|| panic!("{series} in {page}")).parse().expect("a number")
     }
 
-    fn progress(statistics: &RequestStatistics) -> ObservationProgress<'_> {
+    fn progress<'a>(
+        statistics: &'a RequestStatistics,
+        counters: &'a CounterReport,
+    ) -> ObservationProgress<'a> {
         ObservationProgress {
             statistics,
             counts: JoinCounts { unanswered: 3, ..JoinCounts::default() },
@@ -269,6 +327,7 @@ mod tests {
             readers: 1,
             elapsed: std::time::Duration::from_secs(1),
             cost: None,
+            counters,
         }
     }
 
@@ -283,7 +342,19 @@ mod tests {
             counters.add(&request);
             statistics.add(&request);
         }
-        counters.note(&progress(&statistics), 1_500_000_000);
+        let count =
+            |counter, subject: &str, amount| KernelCount { counter, subject: subject.to_owned(), amount };
+        let kernel = CounterReport {
+            counts: vec![
+                count(&UDP_DROPS, "port 80", 7),
+                count(&QUOTA_THROTTLED_TIME, "/web \"1\"", 250_000_000),
+                count(&STEAL, "", 20_000_000),
+            ],
+            ..CounterReport::default()
+        };
+        counters.note(&progress(&statistics, &kernel), 1_500_000_000);
+        // A namespace is not that of the server after all: counters do not fall.
+        counters.note(&progress(&statistics, &CounterReport::default()), 1_500_000_000);
         published.publish(&counters);
         let page = published.page();
         for (series, value) in [
@@ -297,6 +368,11 @@ mod tests {
             ("tailwright_lost_events_total", 2.0),
             ("tailwright_skipped_runs_total", 5.0),
             ("tailwright_observer_cpu_seconds_total", 1.5),
+            ("tailwright_udp_drops_total{port=\"80\"}", 7.0),
+            ("tailwright_listen_drops_total{port=\"80\"}", 0.0),
+            ("tailwright_softnet_drops_total", 0.0),
+            ("tailwright_cpu_quota_throttled_seconds_total{group=\"/web \\\"1\\\"\"}", 0.25),
+            ("tailwright_steal_seconds_total", 0.02),
         ] {
             assert_eq!(sample(&page, series), value, "{series}");
         }
@@ -305,6 +381,34 @@ mod tests {
                 && page.contains("# UNIT tailwright_request_duration_seconds seconds\n")
         );
         assert!(page.contains("tailwright_build_info{version="), "{page}");
+    }
+
+    #[test]
+    fn the_last_finding_has_its_words_and_figures() {
+        let published = PublishedMetrics::new([80]);
+        assert!(!published.page().contains("tailwright_tail_"), "nothing is known yet");
+        published.publish_finding(crate::observation::testing::unusual_finding());
+        let page = published.page();
+        let finding =
+            page.lines().find(|line| line.starts_with("tailwright_tail_finding{")).expect("it is there");
+        for label in [
+            "verdict=\"unusual\"",
+            "cause=\"other processes\"",
+            "spent_on=\"waits behind hog (4711)\"",
+            "next=\"tailwright experiment demote=4711 --pid 9 --port 80\"",
+        ] {
+            assert!(finding.contains(label), "{label}: {finding}");
+        }
+        for (series, value) in [
+            ("tailwright_tail_unusual", 1.0),
+            ("tailwright_tail_p99_seconds", 0.0249),
+            ("tailwright_tail_ideal_ratio", 650.0),
+            ("tailwright_tail_cause_ratio", 0.97),
+            ("tailwright_tail_requests", 5000.0),
+        ] {
+            assert_eq!(sample(&page, series), value, "{series}");
+        }
+        assert!(page.contains("# UNIT tailwright_tail_p99_seconds seconds\n"), "{page}");
     }
 
     #[test]

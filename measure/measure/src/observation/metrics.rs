@@ -1,10 +1,12 @@
 //! Latencies and stages in the text format of Prometheus, in a file that is replaced about every second while requests
 //! come: for the textfile collector of its node exporter, or whoever else reads files.
 
-use crate::observation::finding::{Finding, FindingVerdict};
+use crate::observation::counter_families::{FAMILIES, GrownCounters};
+use crate::observation::finding::Finding;
+use crate::observation::finding_families::{FINDING_HELP, finding_gauges, finding_labels, written_label};
 use crate::observation::live_metrics::SKIPPED_RUNS_HELP;
 use model::OperationError;
-use observe::{ObservedRequest, STAGE_NAMES, STAGES};
+use observe::{CounterReport, ObservedRequest, STAGE_NAMES, STAGES};
 use operation::files::{write_repeated, write_repeated_now};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -49,6 +51,7 @@ pub(super) struct MetricsFile {
     ports: BTreeMap<u16, PortCounters>,
     /// Runs of the programs in the kernel that it skipped.
     skipped_runs: u64,
+    kernel: GrownCounters,
     /// The families of the finding, at the end of the observation.
     finding: String,
     /// When writing was last tried, and when it succeeded.
@@ -71,10 +74,12 @@ struct PortCounters {
 impl MetricsFile {
     /// A file with zeros for these ports.
     pub(super) fn create(path: &Path, ports: impl IntoIterator<Item = u16>) -> Result<Self, OperationError> {
-        let ports = ports.into_iter().map(|port| (port, PortCounters::default())).collect();
+        let ports: BTreeMap<u16, PortCounters> =
+            ports.into_iter().map(|port| (port, PortCounters::default())).collect();
         let now = Instant::now();
         let file = Self {
             path: path.to_owned(),
+            kernel: GrownCounters::new(ports.keys()),
             ports,
             skipped_runs: 0,
             finding: String::new(),
@@ -94,8 +99,7 @@ impl MetricsFile {
             return Ok(());
         }
         self.tried = Instant::now();
-        let text = text(&self.ports, self.skipped_runs);
-        if write_repeated_now(&self.path, &text, WHAT, self.written)? {
+        if write_repeated_now(&self.path, &self.text(), WHAT, self.written)? {
             self.written = Instant::now();
         }
         Ok(())
@@ -106,6 +110,11 @@ impl MetricsFile {
         self.skipped_runs = runs;
     }
 
+    /// Notes the growth of counters of the kernel since the observation began.
+    pub(super) fn note_counters(&mut self, report: &CounterReport) {
+        self.kernel.note(report);
+    }
+
     /// Notes the answer of the observation.
     pub(super) fn note_finding(&mut self, finding: &Finding) {
         self.finding = finding_text(finding);
@@ -113,7 +122,11 @@ impl MetricsFile {
 
     /// Writes what was counted, and the answer if there is one.
     pub(super) fn write(&self) -> Result<(), OperationError> {
-        write_repeated(&self.path, &(text(&self.ports, self.skipped_runs) + &self.finding), WHAT)
+        write_repeated(&self.path, &(self.text() + &self.finding), WHAT)
+    }
+
+    fn text(&self) -> String {
+        text(&self.ports, self.skipped_runs) + &kernel_text(&self.kernel)
     }
 }
 
@@ -179,33 +192,28 @@ fn text(ports: &BTreeMap<u16, PortCounters>, skipped_runs: u64) -> String {
     text
 }
 
+fn kernel_text(kernel: &GrownCounters) -> String {
+    let mut text = String::new();
+    for row in &FAMILIES {
+        let name = format!("{}{}_total", row.name, if row.is_time() { "_seconds" } else { "" });
+        family(&mut text, &name, "counter", &format!("{}.", row.help));
+        for (subject, value) in kernel.series(row) {
+            let labels = row.label.map(|label| format!("{{{}}}", written_label(&(label, subject))));
+            writeln!(text, "{name}{} {value}", labels.unwrap_or_default()).expect("a text takes everything");
+        }
+    }
+    text
+}
+
 fn finding_text(finding: &Finding) -> String {
     let mut text = String::new();
-    let cause = finding.dominating.as_ref().map_or("", |dominating| dominating.cause);
-    let rows = [
-        (
-            "tailwright_tail_unusual",
-            "Whether p99 is several times the usual one.",
-            Some(f64::from(u8::from(finding.verdict == FindingVerdict::Unusual))),
-        ),
-        ("tailwright_tail_p99_seconds", "p99 of T6 - T1.", finding.p99_s),
-        (
-            "tailwright_tail_ideal_ratio",
-            "p99 divided by that of one queue with constant service.",
-            finding.times_ideal,
-        ),
-        (
-            "tailwright_tail_cause_ratio",
-            "The share of the dominating cause in the time of requests at or above p99.",
-            finding.dominating.as_ref().map(|dominating| dominating.share),
-        ),
-    ];
-    for (name, help, value) in rows {
-        let Some(value) = value else { continue };
-        family(&mut text, name, "gauge", help);
-        let labels =
-            if name.ends_with("_cause_ratio") { format!("{{cause=\"{cause}\"}}") } else { String::new() };
-        writeln!(text, "{name}{labels} {value}").expect("a text takes everything");
+    family(&mut text, "tailwright_tail_finding", "gauge", &format!("{FINDING_HELP}."));
+    let labels = finding_labels(finding).each_ref().map(written_label).join(",");
+    writeln!(text, "tailwright_tail_finding{{{labels}}} 1").expect("a text takes everything");
+    for gauge in finding_gauges(finding) {
+        let Some(value) = gauge.value else { continue };
+        family(&mut text, gauge.name, "gauge", &format!("{}.", gauge.help));
+        writeln!(text, "{} {value}", gauge.name).expect("a text takes everything");
     }
     text
 }
@@ -225,7 +233,8 @@ fn seconds(nanoseconds: u128) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observation::testing::request;
+    use crate::observation::testing::{request, unusual_finding};
+    use observe::{KernelCount, QUOTA_THROTTLED_TIME, QUOTA_THROTTLES, UDP_DROPS};
 
     /// A sample as a reader of the format sees it: name, labels, value.
     type ReadSample = (String, BTreeMap<String, String>, f64);
@@ -244,7 +253,10 @@ mod tests {
                 let labels = labels.strip_suffix('}').expect("labels end");
                 let family = types.keys().find(|family| name.starts_with(**family));
                 assert!(family.is_some(), "a type before the first sample: {line}");
-                assert!(name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{line}");
+                assert!(
+                    name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'),
+                    "{line}"
+                );
                 let labels = labels.split(',').filter(|label| !label.is_empty()).map(|label| {
                     let (key, value) = label.split_once('=').expect("a key");
                     let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
@@ -305,6 +317,15 @@ mod tests {
             file.take(&request(5, 5, latency)).expect("there is room");
         }
         file.note_skipped_runs(3);
+        let count =
+            |counter, subject: &str, amount| KernelCount { counter, subject: subject.to_owned(), amount };
+        let counts = vec![
+            count(&UDP_DROPS, "port 443", 2),
+            count(&QUOTA_THROTTLES, "/a", 5),
+            count(&QUOTA_THROTTLED_TIME, "/a", 40_000_000),
+        ];
+        file.note_counters(&CounterReport { counts, ..CounterReport::default() });
+        file.note_finding(&unusual_finding());
         file.write().expect("there is room");
         let samples = read(&std::fs::read_to_string(&path).expect("it is there"));
         for (end, count) in
@@ -321,6 +342,21 @@ mod tests {
         assert_eq!(value(&samples, "tailwright_answer_bytes_total", ("port", "80")), 400.0);
         let skipped = samples.iter().find(|(name, ..)| name == "tailwright_skipped_runs_total");
         assert_eq!(skipped.map(|(_, labels, value)| (labels.len(), *value)), Some((0, 3.0)));
+        for (name, label, expected) in [
+            ("tailwright_udp_drops_total", ("port", "443"), 2.0),
+            ("tailwright_udp_drops_total", ("port", "80"), 0.0),
+            ("tailwright_cpu_quota_throttles_total", ("group", "/a"), 5.0),
+            ("tailwright_cpu_quota_throttled_seconds_total", ("group", "/a"), 0.04),
+            ("tailwright_tail_finding", ("spent_on", "waits behind hog (4711)"), 1.0),
+        ] {
+            assert_eq!(value(&samples, name, label), expected, "{name}");
+        }
+        for (name, expected) in
+            [("tailwright_steal_seconds_total", 0.0), ("tailwright_tail_ideal_ratio", 650.0)]
+        {
+            let found = samples.iter().find(|(found, ..)| found == name);
+            assert_eq!(found.map(|(_, _, value)| *value), Some(expected), "{name}");
+        }
         let of_80: Vec<f64> = samples
             .iter()
             .filter(|(name, labels, _)| name.ends_with("_bucket") && labels["port"] == "80")

@@ -5,8 +5,10 @@
 //! they come, and nobody keeps more of them than a stated number.
 
 mod clients;
+mod counter_families;
 mod files;
 mod finding;
+mod finding_families;
 mod ideal;
 mod latency_log;
 mod live;

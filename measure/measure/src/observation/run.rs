@@ -8,15 +8,19 @@ use crate::observation::live_metrics::PublishedMetrics;
 use crate::observation::mean_wait::{VarianceView, variance_view};
 use crate::observation::near::{StagesNear, stages_near};
 use crate::observation::record::RecordedTrace;
-use crate::observation::sample::{REQUESTS_MAX, RequestSample};
+use crate::observation::sample::{REQUESTS_MAX, RequestRun, RequestSample};
 use machine::listening::is_any_listening;
 use model::OperationError;
 use observe::{
     Cause, ObservationEnd, ObservationProgress, ObservationReport, ObservationSettings, ObservationWatcher,
-    ObservedRequest, watch,
+    ObservedRequest, ProbeSettings, watch,
 };
 use operation::ProgressObserver;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+/// Maximum number of requests of a part that are kept for its finding, about 9 MB.
+const PART_REQUESTS_MAX: usize = 1 << 16;
 
 /// What is asked about a live server.
 #[derive(Debug, Clone)]
@@ -88,7 +92,10 @@ pub fn watch_server(
 ) -> Result<ServerObservation, OperationError> {
     let ports = &question.settings.probes.ports;
     let mut run = WatchedRun {
+        question,
         sample: RequestSample::new(REQUESTS_MAX),
+        part: RequestSample::new(PART_REQUESTS_MAX),
+        judging: None,
         files: OpenFiles::create(&question.files, ports, observer)?,
         written: Ok(()),
         is_stopped_by_file: false,
@@ -103,20 +110,13 @@ pub fn watch_server(
         report.end = ObservationEnd::WriteFailed;
     }
     files.note_skipped_runs(report.skipped_runs);
+    files.note_counters(&report.counters);
     let requests_seen = sample.seen();
     // A few requests that do not stand for the others say nothing about the server.
     let runs = if report.is_blind() { Vec::new() } else { sample.into_runs() };
     let ideal = compare(&runs, requests_seen, question.assumed);
     let variance = ideal.as_ref().and_then(|ideal| variance_view(&ideal.moments, ideal.workers));
-    let found = finding(&FindingInput {
-        asked: &question.settings.probes,
-        report: &report,
-        runs: &runs,
-        ideal: ideal.as_ref(),
-        variance: variance.as_ref(),
-        is_kernel_thread: machine::thread_state::is_kernel_thread,
-        is_listening: is_any_listening(ports),
-    });
+    let found = finding_of(&question.settings.probes, &report, &runs, ideal.as_ref(), variance.as_ref());
     files.note_finding(&found);
     let (recorded, finished) = files.finish();
     Ok(ServerObservation {
@@ -130,9 +130,32 @@ pub fn watch_server(
     })
 }
 
+fn finding_of(
+    asked: &ProbeSettings,
+    report: &ObservationReport,
+    runs: &[RequestRun],
+    ideal: Option<&IdealComparison>,
+    variance: Option<&VarianceView>,
+) -> Finding {
+    finding(&FindingInput {
+        asked,
+        report,
+        runs,
+        ideal,
+        variance,
+        is_kernel_thread: machine::thread_state::is_kernel_thread,
+        is_listening: is_any_listening(&asked.ports),
+    })
+}
+
 /// Everybody who gets the requests of an observation.
 struct WatchedRun<'a> {
+    question: &'a ServerQuestion,
     sample: RequestSample,
+    /// Requests of the part of the observation that is not over, for a scraper.
+    part: RequestSample,
+    /// Computes the finding of the part before.
+    judging: Option<JoinHandle<()>>,
     files: OpenFiles,
     written: Result<(), OperationError>,
     /// Whether nobody else had stopped the observation when a file failed.
@@ -152,6 +175,9 @@ impl ObservationWatcher for WatchedRun<'_> {
 
     fn take(&mut self, request: &ObservedRequest, cause: Cause) {
         self.sample.add(request);
+        if self.live.published().is_some() {
+            self.part.add(request);
+        }
         self.live.take(request);
         let taken = self.files.take(request, cause);
         if taken.is_err() {
@@ -162,7 +188,31 @@ impl ObservationWatcher for WatchedRun<'_> {
 
     fn progress(&mut self, progress: &ObservationProgress<'_>) {
         self.files.note_skipped_runs(progress.skipped_runs);
+        self.files.note_counters(progress.counters);
         self.live.progress(progress);
+    }
+
+    fn wants_parts(&self) -> bool {
+        self.live.published().is_some() || self.files.wants_counters()
+    }
+
+    /// In a thread of its own: events are lost while nobody takes them.
+    fn part_over(&mut self, report: ObservationReport) {
+        let part = std::mem::replace(&mut self.part, RequestSample::new(PART_REQUESTS_MAX));
+        let Some(published) = self.live.published().cloned() else { return };
+        if self.judging.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        let asked = self.question.settings.probes.clone();
+        let assumed = self.question.assumed;
+        self.judging = Some(std::thread::spawn(move || {
+            let requests_seen = part.seen();
+            let runs = if report.is_blind() { Vec::new() } else { part.into_runs() };
+            let ideal = compare(&runs, requests_seen, assumed);
+            let variance = ideal.as_ref().and_then(|ideal| variance_view(&ideal.moments, ideal.workers));
+            let found = finding_of(&asked, &report, &runs, ideal.as_ref(), variance.as_ref());
+            published.publish_finding(found);
+        }));
     }
 
     fn ends_with_server(&self) -> bool {
@@ -173,7 +223,7 @@ impl ObservationWatcher for WatchedRun<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use observe::{IntendedWaits, ProbeSettings};
+    use observe::IntendedWaits;
     use std::time::Duration;
 
     #[test]

@@ -1,5 +1,6 @@
 //! Requests for the tests of this room.
 
+use crate::observation::finding::{Culprit, DominatingCause, Finding, FindingVerdict, NextStep};
 use arrivals::{ArrivalPattern, TimeDistribution, TimedRequest, TimedRequestSource};
 use observe::{HeldUpTime, ObservedRequest, RequestQuality};
 
@@ -56,4 +57,28 @@ pub(super) fn queueing_server(
         requests.push(observed);
     }
     requests
+}
+
+/// A finding about a process that takes the server's CPU.
+pub(super) fn unusual_finding() -> Finding {
+    let next = "tailwright experiment demote=4711 --pid 9 --port 80";
+    Finding {
+        sentence: format!("p99 24.9ms, 650 times ideal; 97% of it waits behind hog (4711); next: {next}"),
+        verdict: FindingVerdict::Unusual,
+        caveats: Vec::new(),
+        p99_s: Some(0.0249),
+        p99_low_s: None,
+        p99_high_s: None,
+        times_ideal: Some(650.0),
+        usual_p99_s: None,
+        dominating: Some(DominatingCause {
+            cause: "other processes",
+            share: 0.97,
+            culprit: Some(Culprit::Process { name: "hog".to_owned(), pid: 4711, further: 0 }),
+        }),
+        tested: Vec::new(),
+        requests: 5000,
+        requests_needed: None,
+        next: Some(NextStep::Command(next.to_owned())),
+    }
 }

@@ -22,6 +22,8 @@ pub struct CauseObserver {
     attribution: CauseAttribution,
     intended_waits: IntendedWaits,
     profile: CauseProfile,
+    /// The requests since the last part, where parts are wanted.
+    part: Option<CauseProfile>,
     last: VecDeque<AttributedRequest>,
 }
 
@@ -60,6 +62,7 @@ impl CauseObserver {
             attribution: CauseAttribution::new(),
             intended_waits,
             profile: CauseProfile::new(intended_waits),
+            part: None,
             last: VecDeque::with_capacity(REPLAYED_MAX),
         }
     }
@@ -81,11 +84,31 @@ impl CauseObserver {
         let held_up = divided.held_up;
         let dominant = divided.dominant();
         self.profile.add(&divided, request.answer_bytes);
+        if let Some(part) = &mut self.part {
+            part.add(&divided, request.answer_bytes);
+        }
         if self.last.len() >= REPLAYED_MAX {
             self.last.pop_front();
         }
         self.last.push_back(divided);
         (held_up, dominant)
+    }
+
+    /// Begins a part. Returns the report of the part before without replays, if there was one.
+    pub(crate) fn next_part(&mut self) -> Option<CauseReport> {
+        let profile = self.part.replace(CauseProfile::new(self.intended_waits))?;
+        Some(CauseReport {
+            intended_waits: self.intended_waits,
+            left_out: profile.left_out(),
+            requests: profile.requests(),
+            percentiles: profile.percentiles(),
+            profile,
+            replayed: 0,
+            counterfactuals: Vec::new(),
+            interfering: Vec::new(),
+            overtaken: OvertakenRequests::default(),
+            stolen: None,
+        })
     }
 
     /// What came of it.

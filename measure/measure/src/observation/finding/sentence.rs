@@ -13,7 +13,7 @@ pub(super) fn sentence(found: &Finding) -> String {
     let ends = ends.map(|(low, high)| format!(" ({} to {})", time(low), time(high))).unwrap_or_default();
     let ideal = found.times_ideal.map(|ratio| format!(", {} times ideal", ratio_words(ratio)));
     let figures = format!("p99 {}{ends}{}", time(p99), ideal.unwrap_or_default());
-    let spent = found.dominating.as_ref().map(spent_on).unwrap_or_default();
+    let spent = found.dominating.as_ref().map(share_spent_on).unwrap_or_default();
     match found.verdict {
         FindingVerdict::NoRequests => nothing_seen(found),
         FindingVerdict::Unusual => format!("{figures}; {spent}; next: {}", next_words(found)),
@@ -41,14 +41,18 @@ fn nothing_seen(found: &Finding) -> String {
 }
 
 /// The share of the tail that a cause has, and what it is spent on.
-fn spent_on(dominating: &DominatingCause) -> String {
-    let share = format!("{:.0}% of it", dominating.share * 100.0);
+fn share_spent_on(dominating: &DominatingCause) -> String {
+    format!("{:.0}% of it {}", dominating.share * 100.0, spent_on(dominating))
+}
+
+/// What the time of a cause is spent on: `waits behind NAME`.
+pub(super) fn spent_on(dominating: &DominatingCause) -> String {
     let Some(row) = Cause::ALL.into_iter().find(|cause| cause.name() == dominating.cause).map(row_of) else {
-        return format!("{share} is {}", dominating.cause);
+        return format!("is {}", dominating.cause);
     };
     match &dominating.culprit {
-        Some(culprit) => format!("{share} {}", row.phrase.replace("{}", &culprit_words(culprit))),
-        None => format!("{share} {}", row.without_culprit),
+        Some(culprit) => row.phrase.replace("{}", &culprit_words(culprit)),
+        None => row.without_culprit.to_owned(),
     }
 }
 
