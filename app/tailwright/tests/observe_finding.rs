@@ -336,3 +336,62 @@ fn the_knobs_of_findings_exist() {
         assert!(knob.default.is_some() || name == "demote", "{name} has no default value");
     }
 }
+
+/// Clients of two kinds at once: `tailwright load`, whose requests come at random and take connections in turn, and clients
+/// with other addresses that wait for each answer. Verdicts are about the client that they are true of, or there is none.
+#[test]
+fn kinds_of_clients_are_not_confused() {
+    let folder = Folder::new();
+    if !folder.may_observe() {
+        return;
+    }
+    let _alone = alone();
+    let Some((_server, server)) = memcached(&[]) else { return };
+    let workload = |name: &str, address: &str, arrivals: &str, connections: usize| {
+        format!(
+            "[[workload]]\nname = \"{name}\"\ntarget = \"memcached://{server}\"\nbind = \"{address}\"\n\
+             connections = {connections}\n{arrivals}\n\n"
+        )
+    };
+    let open = |connections, arrivals: &str| {
+        workload("open", "127.0.0.1", &format!("arrivals = \"{arrivals}\"\nsize = \"100B\""), connections)
+    };
+    let closed = |address: &str, outstanding: usize| {
+        let closed = format!("closed = {{ outstanding = {outstanding}, op = \"read\", size = \"100B\" }}");
+        workload("closed", address, &closed, outstanding)
+    };
+    for (name, workloads, has_closed, has_open) in [
+        ("turns", open(4, "poisson(2000/s)"), false, true),
+        ("many-turns", open(32, "poisson(4000/s)"), false, true),
+        ("constant", open(4, "constant(1500/s)"), false, true),
+        ("bursts", open(8, "mmpp(500/s 50ms, 6000/s 10ms)"), false, true),
+        ("closed", closed("127.0.0.1", 1), true, false),
+        ("both", open(4, "poisson(2000/s)") + &closed("127.0.0.2", 1), true, true),
+        ("both-one-address", open(4, "poisson(2000/s)") + &closed("127.0.0.1", 1), true, true),
+    ] {
+        folder.write("load.toml", &format!("duration = \"10min\"\n\n{workloads}"));
+        let load = Command::new(env!("CARGO_BIN_EXE_tailwright"))
+            .args(["load", &folder.join("load.toml").display().to_string()])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let _load = Running(load.expect("the program starts"));
+        wait(Duration::from_millis(700));
+        let port = server.port().to_string();
+        let view =
+            folder.run(&["observe", "--port", &port, "--duration", "4s", "--json"]).expect_code(0).json();
+        let clients = &view["ideal"]["clients"];
+        let [closed_share, open_share] =
+            ["closed_share", "open_loop_share"].map(|name| clients[name].as_f64().expect("a share"));
+        println!("| {name} | {} | {closed_share:.3} | {open_share:.3} |", clients["verdict"]);
+        assert!(has_closed || closed_share == 0.0, "{name}: {clients}");
+        assert!(has_open || open_share == 0.0, "{name}: {clients}");
+        let is_of_all = clients["verdict"] != "cannot tell";
+        assert!(
+            !is_of_all || (has_closed != has_open) || closed_share.max(open_share) < 1.0,
+            "{name}: {clients}"
+        );
+        // One address has one verdict, which both kinds would contradict.
+        assert!(name != "both-one-address" || !is_of_all, "{name}: {clients}");
+    }
+}
