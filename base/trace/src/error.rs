@@ -54,6 +54,13 @@ pub enum TraceErrorKind {
     Untimed,
     /// The content matches none of the known formats.
     UnknownFormat,
+    /// The content is recognised, and is no trace of requests.
+    Unreadable {
+        /// Content of the file, a clause.
+        what: &'static str,
+        /// Remedy, a sentence.
+        remedy: &'static str,
+    },
     /// The requests are of several workloads, and none was named.
     SeveralWorkloads {
         /// The workload of the first request.
@@ -129,6 +136,7 @@ impl TraceError {
             TraceErrorKind::UnknownFormat => {
                 format!("name the format with --format, one of {}", TraceFormat::names())
             }
+            TraceErrorKind::Unreadable { remedy, .. } => (*remedy).to_owned(),
             TraceErrorKind::SeveralWorkloads { first, .. } => {
                 let file = self.0.file.display();
                 format!(
@@ -141,7 +149,7 @@ impl TraceError {
             }
             TraceErrorKind::NoSuchWorkload { known, .. } => format!("there are: {known}"),
             TraceErrorKind::NotSplit(_) => {
-                "leave out # and what is behind it; recordings, observations and captures of tcpdump say whose \
+                "leave out # and what is behind it; recordings, observations, block traces and captures of tcpdump say whose \
                  requests are"
                     .to_owned()
             }
@@ -178,6 +186,7 @@ impl fmt::Display for TraceError {
             TraceErrorKind::UnknownFormat => {
                 write!(f, ": cannot tell the format from the first lines: expected a trace of requests")
             }
+            TraceErrorKind::Unreadable { what, .. } => write!(f, ": {what}"),
             TraceErrorKind::SeveralWorkloads { first, second } => {
                 write!(f, ": expected requests of one workload, found '{first}' and '{second}'")
             }

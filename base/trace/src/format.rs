@@ -28,16 +28,17 @@ pub enum TraceFormat {
     Msr,
     /// UMass / Storage Performance Council: `asu,lba,size,r|w,seconds`, blocks of 512 bytes.
     Spc,
-    /// fio iolog, version 2 (times only from `wait` records) or 3 (microseconds).
+    /// fio iolog, version 2 (times only from `wait` records, read as fio 3.33 replays them) or 3 (microseconds).
     Fio,
-    /// The default text output of `blkparse`: `Q` events are arrivals, `C` events are completions.
+    /// The default text output of `blkparse`: `Q` events are arrivals (`D` where there are none), `C` events are
+    /// completions.
     Blkparse,
     /// CloudPhysics vscsi binary records, version 1 or 2.
     Vscsi,
     /// A recording of `proxy --record` or `observe --record`: a folder, or one of its segments; see
     /// [`recording`](crate::recording).
     Recording,
-    /// Text output of `tcpdump -tt -n -q`: the data that a client sends before the server answers is a
+    /// Text output of `tcpdump -tt -n`, with or without `-q`: the data that a client sends before the server answers is a
     /// request.
     Tcpdump,
 }

@@ -6,6 +6,7 @@ use std::io::{self, BufReader, Cursor, Read};
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Maximum length of a line: far longer than in any text format, so a longer one means a wrong format.
 pub(crate) const LINE_BYTES_MAX: usize = 1 << 16;
 const BUFFER_BYTES: usize = 1 << 18;
@@ -118,6 +119,14 @@ impl BufferedInput {
             }
             self.refill().map_err(ReadLineError::Io)?;
         }
+    }
+
+    /// Skips the byte-order mark of UTF-8, which some editors and exports write, at the current position.
+    pub(crate) fn skip_byte_order_mark(&mut self) -> io::Result<()> {
+        if self.peek_lossy(BYTE_ORDER_MARK.len())? == BYTE_ORDER_MARK {
+            self.start += BYTE_ORDER_MARK.len();
+        }
+        Ok(())
     }
 
     /// Returns the next `len` bytes, fewer at the end of the input.

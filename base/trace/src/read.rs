@@ -10,6 +10,7 @@
 
 mod blkparse;
 mod detect;
+mod foreign;
 mod lines;
 mod parquet;
 mod progress;
@@ -190,6 +191,7 @@ fn detect_stream(
     options: &OpenOptions,
 ) -> Result<(BufferedInput, TraceFormat), TraceErrorKind> {
     let mut input = BufferedInput::new(decompress(stream).map_err(damage)?);
+    input.skip_byte_order_mark().map_err(damage)?;
     // A damaged beginning is not an error here: the parser reaches it again and knows its position, or
     // skips it.
     let head = input.peek_lossy(detect::DETECT_BYTES).map_err(damage)?;
@@ -197,6 +199,9 @@ fn detect_stream(
         // The file is empty, or damaged from its first byte; in that case this call reports the damage.
         input.peek(1).map_err(damage)?;
         return Err(TraceErrorKind::Empty);
+    }
+    if let Some(foreign) = foreign::recognise(head) {
+        return Err(foreign);
     }
     let format = options.format.or_else(|| detect::detect(head, name));
     match format.ok_or(TraceErrorKind::UnknownFormat)? {
@@ -229,7 +234,7 @@ fn source_of_stream(
         TraceFormat::Msr => Box::new(lines::LineSource::new(input, text::Msr)),
         TraceFormat::Spc => Box::new(lines::LineSource::new(input, text::Spc)),
         TraceFormat::Fio => Box::new(lines::LineSource::new(input, text::Fio::new(options.lenient))),
-        TraceFormat::Blkparse => Box::new(blkparse::BlkparseSource::new(input)),
+        TraceFormat::Blkparse => Box::new(blkparse::BlkparseSource::new(input, selection)),
         TraceFormat::Vscsi => Box::new(vscsi::VscsiSource::new(input)),
         TraceFormat::Recording => {
             Box::new(recording::RecordingSource::new(RecordingRows::of_input(input), selection))

@@ -1,6 +1,6 @@
 //! Selection of one trace in a file with several workloads, and its syntax for users: `FILE#WORKLOAD`.
 //!
-//! Files of observations, recordings and packet captures give the owner of each request. `FILE#mail` is
+//! Files of observations, recordings, packet captures and block traces give the owner of each request. `FILE#mail` is
 //! the trace of the workload `mail`, `FILE#client=10.0.0.7` that of a client, and `FILE#*` that of all.
 //! `FILE` alone requires that all requests are of one workload: several workloads as one are rarely
 //! intended. A path that exists literally is never split.
@@ -82,6 +82,10 @@ pub(crate) struct RequestSelector {
 impl RequestSelector {
     pub(crate) fn new(selection: &TraceSelection) -> Self {
         Self { selection: selection.clone(), counts: BTreeMap::new() }
+    }
+
+    pub(crate) fn selection(&self) -> &TraceSelection {
+        &self.selection
     }
 
     /// Returns true if a request of this workload and client belongs to the trace.

@@ -76,15 +76,18 @@ fn umass_spc() {
     assert_eq!(read(text).unwrap(), (TraceFormat::Spc, expected));
 }
 
+/// Times as fio 3.33 replays them: milliseconds since the start of the job, none in the past.
 #[test]
 fn fio_version_2_takes_its_times_from_waits() {
     let text = b"fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n\
-                 /dev/sda wait 1500\n/dev/sda write 8192 512\n/dev/sda sync\n/dev/sda wait 500\n\
-                 /dev/sda read 4096 4096\n/dev/sda close\n";
+                 /dev/sda wait 500 0\n/dev/sda write 8192 512\n/dev/sda sync\n/dev/sda wait 1000 0\n\
+                 /dev/sda read 4096 4096\n/dev/sda wait 400 0\n/dev/sda read 0 512\n/dev/sda close\n";
+    let ms = 1_000_000;
     let expected = vec![
         request(0, 4096, Op::Read, Some(0), None),
-        request(1_500_000, 512, Op::Write, Some(8192), None),
-        request(2_000_000, 4096, Op::Read, Some(4096), None),
+        request(500 * ms, 512, Op::Write, Some(8192), None),
+        request(1000 * ms, 4096, Op::Read, Some(4096), None),
+        request(1000 * ms, 512, Op::Read, Some(0), None),
     ];
     assert_eq!(read(text).unwrap(), (TraceFormat::Fio, expected));
     assert_eq!(read_leniently(text).2, 1, "the sync is ignored and counted");
@@ -302,10 +305,7 @@ fn tcpdump_joins_packets_to_requests() {
     ];
     assert_eq!(read(TCPDUMP.as_bytes()).unwrap(), (TraceFormat::Tcpdump, expected));
     let error = read(format!("{TCPDUMP}12:00:00.1 IP a > b: tcp 3\n").as_bytes()).unwrap_err();
-    assert!(
-        error.to_string().contains("line 13") && error.to_string().contains("tcpdump -tt -n -q"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("line 13") && error.to_string().contains("tcpdump -tt -n"), "{error}");
 }
 
 #[test]
@@ -339,4 +339,247 @@ fn tcpdump_without_end_is_bounded() {
     }
     let (format, requests) = read(text.as_bytes()).unwrap();
     assert_eq!((format, requests.len()), (TraceFormat::Tcpdump, 150_000));
+}
+
+/// A request is complete when all its sectors are, in whatever parts and order.
+#[test]
+fn blkparse_waits_for_all_parts_of_a_split_request() {
+    let text =
+        b"8,16 0 1 0.010000000 7 Q WS 8192 + 1024 [fio]\n8,16 0 2 0.010010000 7 X WS 8192 / 8704 [fio]\n\
+        8,16 0 3 0.010100000 7 D WS 8192 + 512 [fio]\n8,16 0 4 0.010200000 7 D WS 8704 + 512 [fio]\n\
+        8,16 0 5 0.010300000 7 Q WS 20000 + 8 [fio]\n\
+        8,16 0 6 0.011000000 0 C WS 8704 + 512 [0]\n8,16 0 7 0.012000000 0 C WS 8192 + 100 [0]\n\
+        8,16 0 8 0.013000000 0 C WS 20000 + 8 [0]\n8,16 0 9 0.015000000 0 C WS 8292 + 412 [0]\n";
+    let expected = vec![
+        request(10_000_000, 524_288, Op::Write, Some(8192 * 512), Some(5_000_000)),
+        request(10_300_000, 4096, Op::Write, Some(20_000 * 512), Some(2_700_000)),
+    ];
+    assert_eq!(read(text).unwrap().1, expected);
+}
+
+#[test]
+fn blkparse_skips_passthrough_commands() {
+    let text =
+        b"8,16 0 1 0.000000000 7 Q RS 2048 + 8 [Web Content]\n8,16 0 2 0.000200000 0 C RS 2048 + 8 [0]\n\
+        8,16 0 3 0.001000000 7 D R 36 (12 00 00 00 24 00 ..) [smartd]\n\
+        8,16 0 4 0.001200000 0 C R (12 00 00 00 24 00 ..) [0]\n\
+        8,16 0 5 0.010000000 7 Q R 8192 + 8 [Web Content]\n8,16 0 6 0.011000000 0 C R 8192 + 8 [0]\n";
+    let expected = vec![
+        request(0, 4096, Op::Read, Some(2048 * 512), Some(200_000)),
+        request(10_000_000, 4096, Op::Read, Some(8192 * 512), Some(1_000_000)),
+    ];
+    assert_eq!(read(text).unwrap().1, expected);
+}
+
+/// One request of a mapped device is two queued ones, on it and below it.
+#[test]
+fn blkparse_counts_a_request_of_stacked_devices_once() {
+    let text = "253,0 0 1 0.000000000 7 Q R 2048 + 8 [fio]\n8,0 0 2 0.000001000 7 A R 4096 + 8 <- (253,0) 2048\n\
+        8,0 0 3 0.000001500 7 Q R 4096 + 8 [fio]\n8,0 0 4 0.000003000 7 D R 4096 + 8 [fio]\n\
+        8,0 0 5 0.000200000 0 C R 4096 + 8 [0]\n253,0 0 6 0.000201000 0 C R 2048 + 8 [0]\n";
+    let upper = request(0, 4096, Op::Read, Some(2048 * 512), Some(201_000));
+    let lower = request(1500, 4096, Op::Read, Some(4096 * 512), Some(198_500));
+    assert_eq!(read(text.as_bytes()).unwrap().1, [upper]);
+    // Without the remapping it is not known that the two are one: the user names the device.
+    let unknown = text.replace(" A ", " G ");
+    assert!(read(unknown.as_bytes()).unwrap_err().to_string().contains("'253,0' and '8,0'"));
+    let folder = common::Folder::new();
+    for (text, name) in [(text, "known"), (&unknown, "unknown")] {
+        let path = folder.file(name);
+        std::fs::write(&path, text).unwrap();
+        let of = |selection: &str| {
+            let name = std::path::PathBuf::from(format!("{}#{selection}", path.display()));
+            trace::open(&name, &OpenOptions::default()).unwrap().collect::<Result<Vec<_>, _>>().unwrap()
+        };
+        let selected =
+            |requests: &[Request]| requests.iter().map(|r| (r.offset, r.response)).collect::<Vec<_>>();
+        assert_eq!(selected(&of("253,0")), selected(&[upper]), "{name}");
+        assert_eq!(selected(&of("8,0")), selected(&[lower]), "{name}");
+        assert_eq!(of("client=fio").len(), if name == "known" { 1 } else { 2 });
+    }
+}
+
+/// Dispatches are arrivals where nothing was queued, and not because a trace begins in the middle.
+#[test]
+fn blkparse_without_queued_requests_takes_dispatches() {
+    let event = |n: u64, action: &str, sector: u64| {
+        format!("8,16 0 {n} 0.{:09} 7 {action} R {sector} + 8 [fio]\n", n * 1000)
+    };
+    let dispatched =
+        event(1, "D", 8) + &event(2, "C", 8) + &event(3, "D", 16) + &event(4, "D", 16) + &event(5, "C", 16);
+    let content = dispatched.clone().into_bytes();
+    let mut reader = read_bytes(content, Path::new("x"), &OpenOptions::default()).unwrap();
+    let requests: Vec<Request> = reader.by_ref().map(Result::unwrap).collect();
+    let responses: Vec<_> = requests.iter().map(|request| request.response.unwrap().0).collect();
+    assert_eq!(responses, [1000, 2000], "a second dispatch is a requeued request");
+    assert!(reader.remarks()[0].contains("(D)"), "{:?}", reader.remarks());
+    let in_the_middle = dispatched + &event(6, "Q", 24) + &event(7, "D", 24) + &event(8, "C", 24);
+    assert_eq!(read(in_the_middle.as_bytes()).unwrap().1.len(), 1);
+    let completed: String = (1..9).map(|n| event(n, "C", 8 * n)).collect();
+    let error = read(completed.as_bytes()).unwrap_err();
+    assert!(error.to_string().contains("neither queued (Q) nor dispatched (D)"), "{error}");
+    assert!(error.hint().contains("blktrace -a"), "{}", error.hint());
+}
+
+/// Completions that cut requests into ever smaller parts take bounded time.
+#[test]
+fn blkparse_of_overlapping_parts_ends() {
+    let mut text = String::new();
+    for n in 0..100_000u64 {
+        text.push_str(&format!("8,0 0 1 {}.0 7 Q R {} + 1000000 [x]\n", n, n % 7));
+        text.push_str(&format!("8,0 0 1 {}.5 7 C R {} + 1 [x]\n", n, n % 1000 * 2));
+    }
+    assert_eq!(read(text.as_bytes()).unwrap().1.len(), 100_000);
+}
+
+fn exchanges(lines: &[&str]) -> Result<Vec<(u64, u64, Op, Option<u64>)>, String> {
+    let text: String = lines.iter().map(|line| format!("17000000{line}\n")).collect();
+    let (format, requests) = read(text.as_bytes()).map_err(|error| error.to_string())?;
+    assert_eq!(format, TraceFormat::Tcpdump);
+    let ms = |ns: u64| ns / 1_000_000;
+    Ok(requests
+        .iter()
+        .map(|r| (ms(r.arrival.0), r.size.0, r.op, r.response.map(|time| ms(time.0))))
+        .collect())
+}
+
+#[test]
+fn tcpdump_takes_who_opens_or_speaks_first_for_the_client() {
+    let expected = Ok(vec![(0, 300, Op::Write, Some(1)), (10, 300, Op::Write, Some(1))]);
+    let spoken = [
+        "00.010 IP 10.0.0.1.33000 > 10.0.0.9.50051: tcp 300",
+        "00.011 IP 10.0.0.9.50051 > 10.0.0.1.33000: tcp 40",
+        "00.020 IP 10.0.0.1.33000 > 10.0.0.9.50051: tcp 300",
+        "00.021 IP 10.0.0.9.50051 > 10.0.0.1.33000: tcp 40",
+    ];
+    assert_eq!(exchanges(&spoken), expected);
+    // A server that speaks first, whose client was seen to open the connection, with and without flags.
+    let greeting = "00.005 IP 10.0.0.9.50051 > 10.0.0.1.33000: tcp 20";
+    let flags = [
+        "00.001 IP 10.0.0.1.33000 > 10.0.0.9.50051: Flags [S], seq 99, win 65535, length 0",
+        "00.002 IP 10.0.0.9.50051 > 10.0.0.1.33000: Flags [S.], seq 5, ack 100, win 65535, length 0",
+    ];
+    assert_eq!(exchanges(&[&flags[..], &[greeting], &spoken].concat()), expected);
+    assert_eq!(exchanges(&[&flags[1..], &[greeting], &spoken].concat()), expected);
+    let empty = [
+        "00.001 IP 10.0.0.1.33000 > 10.0.0.9.50051: tcp 0",
+        "00.002 IP 10.0.0.9.50051 > 10.0.0.1.33000: tcp 0",
+        "00.003 IP 10.0.0.1.33000 > 10.0.0.9.50051: tcp 0",
+    ];
+    assert_eq!(exchanges(&[&empty[..], &[greeting], &spoken].concat()), expected);
+    // A server below all ports of clients, captured in the middle of an answer.
+    let low = |line: &str| line.replace("50051", "9000").replace("33000", "40000");
+    let middle: Vec<String> = [&[greeting], &spoken[..]].concat().into_iter().map(low).collect();
+    let middle: Vec<&str> = middle.iter().map(String::as_str).collect();
+    assert_eq!(exchanges(&middle), expected);
+    // A server that is known from an earlier connection.
+    let second = [
+        "00.030 IP 10.0.0.9.50051 > 10.0.0.2.33001: tcp 40",
+        "00.040 IP 10.0.0.2.33001 > 10.0.0.9.50051: tcp 300",
+    ];
+    assert_eq!(exchanges(&[&spoken[..], &second].concat()).unwrap()[2], (30, 300, Op::Write, None));
+}
+
+#[test]
+fn tcpdump_lines_that_cannot_be_parsed_are_errors() {
+    for (line, remedy) in [
+        ("00.01 IP app-1.lan.40000 > store.lan.nfs: tcp 144", "tcpdump -tt -n"),
+        ("00.01 IP 10.0.0.1.40000 > 10.0.0.9.nfs: tcp 144", "tcpdump -tt -n"),
+        ("00.01 IP app.4000 > 10.0.0.9.2049: Flags [P.], seq 1:3, ack 1, win 5, length 2", "tcpdump -tt -n"),
+        ("00.01 IP 10.0.0.1.5000 > 10.0.0.9.2049: 140 getattr fh 0,1/2", "-q"),
+    ] {
+        let error = exchanges(&[line, "00.02 IP 10.0.0.1.5000 > 10.0.0.9.2049: tcp 10"]).unwrap_err();
+        assert!(error.contains("line 1") && error.contains(remedy), "{error}");
+    }
+    let others = [
+        "00.01 IP 10.0.0.1 > 10.0.0.9: ICMP echo request, id 1, seq 1, length 64",
+        "00.01 IP app-1.lan > store.lan: ICMP echo request, id 1, seq 1, length 64",
+        "00.01 ARP, Request who-has 10.0.0.9 tell 10.0.0.1, length 28",
+        "00.02 IP 10.0.0.1.5000 > 10.0.0.9.2049: tcp 10",
+    ];
+    assert_eq!(exchanges(&others).unwrap().len(), 1);
+}
+
+#[test]
+fn tcpdump_counts_a_packet_that_is_captured_twice_once() {
+    let write = Ok(vec![(0, 1448, Op::Write, Some(201))]);
+    let quiet = [
+        "00.000 IP 10.0.0.7.40000 > 10.0.0.9.11211: tcp 1448",
+        "00.200 IP 10.0.0.7.40000 > 10.0.0.9.11211: tcp 1448",
+        "00.201 IP 10.0.0.9.11211 > 10.0.0.7.40000: tcp 8",
+    ];
+    assert_eq!(exchanges(&quiet), write, "without sequence numbers");
+    let segments = [
+        "00.000 IP 10.0.0.7.40000 > 10.0.0.9.11211: tcp 1448",
+        "00.001 IP 10.0.0.7.40000 > 10.0.0.9.11211: tcp 1448",
+        "00.201 IP 10.0.0.9.11211 > 10.0.0.7.40000: tcp 8",
+    ];
+    assert_eq!(exchanges(&segments), Ok(vec![(0, 2896, Op::Write, Some(201))]), "two segments");
+    let packet = |time: &str, flags: &str| {
+        format!(
+            "{time} IP 10.0.0.7.40000 > 10.0.0.9.11211: Flags [P.], seq {flags}, ack 1, win 9, length 1448"
+        )
+    };
+    let answer = "00.201 IP 10.0.0.9.11211 > 10.0.0.7.40000: Flags [P.], seq 1:9, ack 1449, win 9, length 8";
+    let fast = [packet("00.000", "1:1449"), packet("00.003", "1:1449"), packet("00.300", "1:1449")];
+    assert_eq!(
+        exchanges(&[&fast[0], &fast[1], answer, &fast[2]]),
+        write,
+        "by sequence number, before and after"
+    );
+    let devices = [
+        "00.000 eth0  In  IP 10.0.0.7.40000 > 10.0.0.9.11211: tcp 1448",
+        "00.000 docker0 Out IP 10.0.0.7.40000 > 10.0.0.9.11211: tcp 1448",
+        "00.201 veth1 P   IP 10.0.0.9.11211 > 10.0.0.7.40000: tcp 8",
+        "00.201 eth0  Out IP 10.0.0.9.11211 > 10.0.0.7.40000: tcp 8",
+    ];
+    assert_eq!(exchanges(&devices), write, "printed for each device");
+    let mirrored: Vec<String> = (0..10)
+        .flat_map(|n| {
+            let request = format!("0{n}.0000 IP 10.0.0.7.40000 > 10.0.0.9.11211: tcp 30");
+            let answer = format!("0{n}.0050 IP 10.0.0.9.11211 > 10.0.0.7.40000: tcp 100");
+            [
+                request.clone(),
+                request.replace(".0000", ".0001"),
+                answer.clone(),
+                answer.replace(".0050", ".0051"),
+            ]
+        })
+        .collect();
+    let mirrored: Vec<&str> = mirrored.iter().map(String::as_str).collect();
+    let read = exchanges(&mirrored).unwrap();
+    assert!(read.len() == 10 && read.iter().all(|&(_, size, ..)| size == 100), "mirrored: {read:?}");
+}
+
+#[test]
+fn byte_order_marks_and_blanks_are_no_content() {
+    let plain = b"arrival_us,size,op\n0,4096,read\n1000,4096,write\n";
+    let expected = read(plain).unwrap();
+    assert_eq!(read(&[b"\xef\xbb\xbf", &plain[..]].concat()).unwrap(), expected);
+    assert_eq!(read(b"arrival_us , size,op\n 0, 4096 ,read\n1000\t,4096, write \n").unwrap(), expected);
+    let hex = b"0,0x10,DiskRead\n5,0x10,DiskRead\n";
+    assert_eq!(read(&[b"\xef\xbb\xbf", &hex[..]].concat()).unwrap(), read(hex).unwrap());
+    let fio = b"fio version 3 iolog\n1 f read 0 4096\n";
+    assert_eq!(read(&[b"\xef\xbb\xbf", &fio[..]].concat()).unwrap(), read(fio).unwrap());
+}
+
+#[test]
+fn files_that_are_something_else_are_named_with_the_command_that_helps() {
+    let cases: [(&[u8], &str, &str); 7] = [
+        (b"\xd4\xc3\xb2\xa1\x02\0\x04\0", "capture of packets", "tcpdump -tt -n -r"),
+        (b"\x0a\x0d\x0d\x0a\x1c\0\0\0", "capture of packets", "tcpdump -tt -n -r"),
+        (b"\x07tae\0\0\0\0", "blktrace", "blkparse -i"),
+        (b"\xff\xfea\0r\0", "UTF-16", "iconv"),
+        (b"{\"resourceSpans\":[]}", "spans", "trace callgraph"),
+        (b"[[{\"traceId\":\"a\"}]]", "spans", "trace callgraph"),
+        (b"{\"servers\": 3}", "JSON document", "trace-formats.md"),
+    ];
+    for (content, what, remedy) in cases {
+        let error = read(content).unwrap_err();
+        assert!(
+            error.to_string().contains(what) && error.hint().contains(remedy),
+            "{error}: {}",
+            error.hint()
+        );
+    }
 }

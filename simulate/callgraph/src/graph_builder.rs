@@ -48,10 +48,12 @@ impl CallGraphBuilder {
         Self { outliving, ..Self::default() }
     }
 
-    /// Adds the spans of one trace. Returns the trace as it was understood.
+    /// Adds the spans of one trace, which are counted and left out if none of them is an entry: calls are
+    /// counted per request, and a fragment is no request. Returns the trace as it was understood.
     pub fn push(&mut self, spans: Vec<Span>) -> (Trace, TraceTimeline) {
         let trace = Trace::new(spans, self.outliving, &mut self.counts);
         let timeline = TraceTimeline::new(&trace);
+        let Some(entry) = trace.entry() else { return (trace, timeline) };
         let numbers: Vec<usize> =
             trace.nodes().iter().map(|node| self.operation_number(&node.span)).collect();
         for (index, node) in trace.nodes().iter().enumerate() {
@@ -65,10 +67,8 @@ impl CallGraphBuilder {
             operation.critical += u128::from(timeline.critical[index].0);
             operation.count_pattern(groups);
         }
-        if let Some(entry) = trace.entry() {
-            let node = &trace.nodes()[entry];
-            self.requests.push((node.start, node.end, numbers[entry]));
-        }
+        let node = &trace.nodes()[entry];
+        self.requests.push((node.start, node.end, numbers[entry]));
         (trace, timeline)
     }
 

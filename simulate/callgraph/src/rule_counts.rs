@@ -12,7 +12,7 @@ pub struct RuleCounts {
     pub spans: u64,
     /// Records that could not be read, in lenient reading.
     pub unreadable: u64,
-    /// Traces without an entry span: their self times count, their latency and calls at the entry do not.
+    /// Traces without an entry span, which are left out: fragments of requests.
     pub without_entry: u64,
     /// Spans whose parent is not in the trace: further roots.
     pub missing_parents: u64,

@@ -10,6 +10,8 @@ use std::path::Path;
 
 /// Traces that are open at once while a file is read.
 const OPEN_MAX: usize = 10_000;
+/// The mark of UTF-8, which some exports begin with.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Bytes by which the format is detected.
 const DETECTION_BYTES: usize = 1 << 16;
 
@@ -29,7 +31,7 @@ pub fn traces(
     let (beginning, from) = open(path).map_err(|io| error(format!("cannot be read: {io}")))?;
     let format = format.or_else(|| SpanFormat::detect(&beginning)).ok_or_else(|| {
         error(
-            "expected spans: span CSV, JSON of Jaeger or OpenTelemetry, or CSV of Alibaba's call graphs"
+            "expected spans: span CSV, JSON of Jaeger, OpenTelemetry, Tempo or Zipkin, or CSV of Alibaba's call graphs"
                 .into(),
         )
     })?;
@@ -49,6 +51,9 @@ fn open(path: &Path) -> io::Result<(Vec<u8>, Box<dyn BufRead>)> {
         if is_gzip { Box::new(BufReader::new(MultiGzDecoder::new(file))) } else { Box::new(file) };
     let mut beginning = Vec::new();
     content.by_ref().take(DETECTION_BYTES as u64).read_to_end(&mut beginning)?;
+    if beginning.starts_with(BYTE_ORDER_MARK) {
+        beginning.drain(..BYTE_ORDER_MARK.len());
+    }
     let all = io::Cursor::new(beginning.clone()).chain(content);
     Ok((beginning, Box::new(all)))
 }

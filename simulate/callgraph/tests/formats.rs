@@ -96,7 +96,7 @@ fn errors_name_file_line_and_expectation() {
         (SpanFormat::Spans, format!("{spans},s,,a,o,1,5\n"), 2, "a trace_id"),
         (SpanFormat::Spans, format!("{spans}t,s,,a,o,18446744073709551615,5\n"), 2, "a start"),
         (SpanFormat::Alibaba, format!("{alibaba}t,1,0,a,rpc,b,i,NaN\n"), 2, "an rt"),
-        (SpanFormat::Jaeger, "[]".to_owned(), 1, "a list \"data\""),
+        (SpanFormat::Jaeger, "7".to_owned(), 1, "a list of traces"),
         (SpanFormat::Jaeger, "{}".to_owned(), 1, "a list \"data\""),
         (SpanFormat::Jaeger, "{\"data\": [\n{\"spans\"".to_owned(), 2, "EOF"),
         (SpanFormat::Jaeger, jaeger("{\"spanID\":\"s\"}"), 2, "serviceName"),
@@ -164,4 +164,89 @@ proptest! {
             let _ = read("f", format, BadRecords::Counted, &*damaged, |_| {});
         }
     }
+}
+
+/// Ids in upper and lower case, parents of zeros, words for nothing, and 64-bit ids without their leading zeros.
+#[test]
+fn one_id_in_several_forms_is_one_span() {
+    let otlp = |parent: &str, id: &str| {
+        format!(
+            r#"{{"resourceSpans":[{{"resource":{{"attributes":[{{"key":"service.name","value":{{"stringValue":"a"}}}}]}},
+            "scopeSpans":[{{"spans":[{{"traceId":"0A8E","spanId":"{id}","parentSpanId":"{parent}","name":"n","kind":2,
+            "startTimeUnixNano":"1","endTimeUnixNano":"2"}}]}}]}}]}}"#
+        )
+    };
+    for nothing in ["", "0000000000000000", "AAAAAAAAAAA="] {
+        let span = &spans(SpanFormat::Otlp, &otlp(nothing, "AEE19B7EC3C1B174"))[0];
+        assert_eq!((&*span.trace, &*span.id, &span.parent), ("0a8e", "aee19b7ec3c1b174", &None), "{nothing}");
+    }
+    let jaeger = |trace: &str, parent: &str| {
+        format!(
+            r#"{{"data":[{{"processes":{{"p1":{{"serviceName":"a"}}}},"spans":[{{"traceID":"00000000000000Ab","spanID":"0C",
+            "operationName":"n","startTime":1,"duration":2,"processID":"p1",
+            "references":[{{"refType":"CHILD_OF","traceID":"{trace}","spanID":"{parent}"}}]}}]}}]}}"#
+        )
+    };
+    for (trace, parent, expected) in
+        [("ab", "00d", Some("d")), ("AB", "D", Some("d")), ("ab", "0", None), ("ef", "d", None)]
+    {
+        let span = &spans(SpanFormat::Jaeger, &jaeger(trace, parent))[0];
+        assert_eq!((&*span.trace, &*span.id), ("ab", "c"));
+        assert_eq!(span.parent.as_deref(), expected, "{trace} {parent}");
+    }
+    for nothing in ["", "null", "NULL", "None", "0000000000000000"] {
+        let csv = format!(
+            "trace_id,span_id,parent_id,service,operation,start_us,duration_us\nt,1,{nothing},a,n,1,2\n"
+        );
+        assert_eq!(spans(SpanFormat::Spans, &csv)[0].parent, None, "{nothing}");
+    }
+}
+
+const ZIPKIN: &str = r#"[[
+  {"traceId":"5982FE77008310CC","id":"1","name":"get","kind":"SERVER","timestamp":100,"duration":50,
+   "localEndpoint":{"serviceName":"front"}},
+  {"traceId":"5982fe77008310cc","parentId":"1","id":"2","name":"read","kind":"CLIENT","timestamp":110,"duration":30,
+   "localEndpoint":{"serviceName":"front"}},
+  {"traceId":"5982fe77008310cc","parentId":"1","id":"2","shared":true,"name":"read","kind":"SERVER","timestamp":115,
+   "duration":20,"localEndpoint":{"serviceName":"store"}}
+]]"#;
+
+#[test]
+fn zipkin_lists_of_spans_and_of_traces() {
+    let read = spans(SpanFormat::Zipkin, ZIPKIN);
+    assert_eq!(read, spans(SpanFormat::Zipkin, &ZIPKIN[1..ZIPKIN.len() - 1]), "one trace alone");
+    let mut counts = RuleCounts::default();
+    let trace = Trace::new(read, Outliving::Clipped, &mut counts);
+    let parents: Vec<_> = trace.nodes().iter().map(|node| node.parent).collect();
+    assert_eq!(parents, [None, Some(0), Some(1)], "the server shares the id of its caller's view");
+    assert_eq!((trace.nodes()[0].start, trace.nodes()[0].span.duration), (Nanos(100_000), Nanos(50_000)));
+}
+
+#[test]
+fn tempo_wraps_resources_in_batches() {
+    let batches = OTLP.replace("resourceSpans", "batches");
+    assert_eq!(spans(SpanFormat::Otlp, &batches), spans(SpanFormat::Otlp, OTLP));
+    let (first, _) = OTLP.split_once("\n {\"resource").unwrap();
+    for wrapper in ["trace", "result"] {
+        let wrapped = format!("{{\"{wrapper}\": {first}}}");
+        assert_eq!(spans(SpanFormat::Otlp, &wrapped), spans(SpanFormat::Otlp, first));
+    }
+}
+
+/// Spans of traces whose entry was not recorded count nowhere but in the number of traces left out.
+#[test]
+fn fragments_are_left_out_and_counted() {
+    let csv = "trace_id,span_id,parent_id,service,operation,start_us,duration_us\n\
+               a,1,,front,get,0,1000\na,2,1,store,read,200,700\n\
+               b,9,8,store,read,5000,7000\nc,9,8,store,read,9000,7000\n";
+    let mut assembler = TraceAssembler::new(10);
+    let mut builder = CallGraphBuilder::new(Outliving::Clipped);
+    for span in spans(SpanFormat::Spans, csv) {
+        assembler.push(span).into_iter().for_each(|spans| drop(builder.push(spans)));
+    }
+    assembler.finish().for_each(|spans| drop(builder.push(spans)));
+    let graph = builder.finish(0);
+    let read = graph.operations.iter().find(|operation| operation.name == "read").unwrap();
+    assert_eq!((read.own.count, read.own.mean_s, graph.entry.latency.count), (1, 700e-6, 1));
+    assert_eq!((graph.counts.traces, graph.counts.without_entry, graph.counts.missing_parents), (3, 2, 2));
 }

@@ -1,7 +1,7 @@
 //! Format detection from the beginning of a file: first by marks unique to a format, then by the number
 //! of the first lines that parse, then by the file's name.
 
-use super::blkparse::{self, BlkparseLine};
+use super::blkparse;
 use super::lines::{LineParser, ParsedLine};
 use super::tcpdump;
 use super::text::{ArrivalHex, Msr, Spc, is_csv_header};
@@ -62,8 +62,8 @@ fn is_record(format: TraceFormat, line: &[u8]) -> bool {
         TraceFormat::ArrivalHex => is_request(&ArrivalHex.parse(line)),
         TraceFormat::Msr => is_request(&Msr.parse(line)),
         TraceFormat::Spc => is_request(&Spc.parse(line)),
-        TraceFormat::Blkparse => !matches!(blkparse::parse_line(line), Err(_) | Ok(BlkparseLine::Summary)),
-        TraceFormat::Tcpdump => matches!(tcpdump::parse_line(line), Ok(Some(_))),
+        TraceFormat::Blkparse => blkparse::is_event(line),
+        TraceFormat::Tcpdump => tcpdump::is_packet(line),
         TraceFormat::Parquet
         | TraceFormat::Csv
         | TraceFormat::Fio

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Formats, detected from content: span CSV (trace_id,span_id,parent_id,service,operation,start_us,\
-    duration_us), JSON of Jaeger or of OpenTelemetry, CSV of Alibaba's call graphs; gzip is transparent.\n\n\
+    duration_us), JSON of Jaeger, OpenTelemetry, Tempo or Zipkin, CSV of Alibaba's call graphs; gzip is transparent.\n\n\
     self time is what a span takes without the calls that it waits for. A scenario replays such a file: \
     [call_graph] in docs/reference/scenario.md.\n\nExamples:\n  tailwright trace callgraph spans.csv.gz\n  \
     tailwright trace callgraph traces.json --json\n\nExit codes: 0 done; 2 bad input."
@@ -21,7 +21,7 @@ pub(super) struct CallGraphArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Format of the input, instead of detecting it
-    #[arg(long = "span-format", alias = "format", value_name = "spans|jaeger|otlp|alibaba")]
+    #[arg(long = "span-format", alias = "format", value_name = "spans|jaeger|otlp|zipkin|alibaba")]
     format: Option<SpanFormat>,
     /// Skip and count malformed records, instead of failing
     #[arg(long)]

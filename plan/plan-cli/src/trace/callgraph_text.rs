@@ -119,7 +119,7 @@ pub(crate) fn text(graph: &CallGraph) -> String {
     let found = &document(graph);
     let latency = &found.latency;
     format!(
-        "{}, {:.1}/s; latency mean {}, p50 {}, p90 {}, p99 {}; in progress {:.2}, at most {}.\n\n{}\n{}",
+        "{}, {:.1}/s; latency mean {}, p50 {}, p90 {}, p99 {}; in progress {:.2}, at most {}.\n{}\n{}\n{}",
         plural(found.requests, "request"),
         found.rate_per_s,
         time(latency.mean_s),
@@ -128,9 +128,32 @@ pub(crate) fn text(graph: &CallGraph) -> String {
         time(latency.p99_s),
         found.in_progress,
         found.in_progress_max,
+        irregularities(&found.counts),
         services(found),
         operations(found),
     )
+}
+
+/// A line for each irregularity that changes what the tables count.
+fn irregularities(counts: &RuleCounts) -> String {
+    let RuleCounts { traces, spans, unreadable, without_entry, missing_parents, cycles, duplicates, .. } =
+        *counts;
+    let all_traces = plural(traces, "trace");
+    let all_spans = plural(spans, "span");
+    let lines = [
+        (unreadable, format!("{} left out: malformed.", plural(unreadable, "record"))),
+        (
+            without_entry,
+            format!("{without_entry} of {all_traces} left out: no span without a parent is in them."),
+        ),
+        (
+            missing_parents,
+            format!("{missing_parents} of {all_spans} name a parent that is not in their trace."),
+        ),
+        (cycles, format!("{} of parents cut at the earliest span.", plural(cycles, "cycle"))),
+        (duplicates, format!("{duplicates} of {all_spans} left out: an earlier one has the same id.")),
+    ];
+    lines.into_iter().filter(|&(count, _)| count > 0).map(|(_, line)| line + "\n").collect()
 }
 
 fn services(found: &CallGraphDocument) -> String {

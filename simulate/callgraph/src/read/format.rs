@@ -13,19 +13,22 @@ pub enum SpanFormat {
     Jaeger,
     /// JSON of the OpenTelemetry protocol.
     Otlp,
+    /// JSON of Zipkin.
+    Zipkin,
     /// CSV of Alibaba's call graphs.
     Alibaba,
 }
 
 impl SpanFormat {
     /// All formats that can be read.
-    pub const ALL: [Self; 4] = [Self::Spans, Self::Jaeger, Self::Otlp, Self::Alibaba];
+    pub const ALL: [Self; 5] = [Self::Spans, Self::Jaeger, Self::Otlp, Self::Zipkin, Self::Alibaba];
 
     fn name(self) -> &'static str {
         match self {
             Self::Spans => "spans",
             Self::Jaeger => "jaeger",
             Self::Otlp => "otlp",
+            Self::Zipkin => "zipkin",
             Self::Alibaba => "alibaba",
         }
     }
@@ -35,7 +38,14 @@ impl SpanFormat {
         let text = String::from_utf8_lossy(beginning);
         let text = text.trim_start_matches('\u{feff}').trim_start();
         if text.starts_with(['{', '[']) {
-            return Some(if text.contains("\"resourceSpans\"") { Self::Otlp } else { Self::Jaeger });
+            let has_key = |key: &str| text.contains(&format!("\"{key}\""));
+            return Some(if has_key("resourceSpans") || has_key("batches") {
+                Self::Otlp
+            } else if has_key("traceId") && !has_key("traceID") {
+                Self::Zipkin
+            } else {
+                Self::Jaeger
+            });
         }
         let header = text.lines().next()?.to_ascii_lowercase();
         if has_column(&header, "span_id") && has_column(&header, "trace_id") {
@@ -63,7 +73,7 @@ impl FromStr for SpanFormat {
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let format = Self::ALL.into_iter().find(|format| format.name() == text);
-        format.ok_or_else(|| ParseError::new(text, "spans, jaeger, otlp or alibaba"))
+        format.ok_or_else(|| ParseError::new(text, "spans, jaeger, otlp, zipkin or alibaba"))
     }
 }
 
@@ -78,6 +88,8 @@ mod tests {
             ("timestamp,traceid,rpcid,um,rpctype,dm,interface,rt\n", Some(SpanFormat::Alibaba)),
             (" {\"data\": []}", Some(SpanFormat::Jaeger)),
             ("{\"resourceSpans\": []}", Some(SpanFormat::Otlp)),
+            ("{\"batches\": []}", Some(SpanFormat::Otlp)),
+            ("[[{\"traceId\": \"a\"}]]", Some(SpanFormat::Zipkin)),
             ("arrival_ns,size\n", None),
             ("", None),
         ] {

@@ -1,5 +1,6 @@
 //! A trace as Jaeger exports it: spans, and processes that name the services.
 
+use super::ids::{canonical_of_jaeger, is_absent};
 use super::record::kind_by_name;
 use crate::{Span, SpanKind};
 use serde_json::Value;
@@ -23,8 +24,8 @@ fn span(value: &Value, trace: &Value) -> Result<Span, String> {
     let trace_id = text(value, "traceID")?;
     let (parent, follows) = parent(value, trace_id);
     Ok(Span {
-        trace: trace_id.into(),
-        id: id.into(),
+        trace: canonical_of_jaeger(trace_id),
+        id: canonical_of_jaeger(id),
         parent,
         service: service.into(),
         operation: text(value, "operationName")?.into(),
@@ -46,13 +47,18 @@ fn time(value: &Value, id: &str, name: &str) -> Result<Nanos, String> {
 fn parent(value: &Value, trace: &str) -> (Option<Box<str>>, bool) {
     let references = value["references"].as_array().map_or(&[][..], Vec::as_slice);
     let mut references = references.iter();
-    match references.find(|reference| reference["traceID"].as_str().is_none_or(|id| id == trace)) {
-        Some(reference) => {
-            let follows = reference["refType"] == "FOLLOWS_FROM";
-            (reference["spanID"].as_str().map(Into::into), follows)
-        }
-        None => (value["parentSpanID"].as_str().filter(|id| !id.is_empty()).map(Into::into), false),
+    let trace = canonical_of_jaeger(trace);
+    let is_within =
+        |reference: &&Value| reference["traceID"].as_str().is_none_or(|id| canonical_of_jaeger(id) == trace);
+    match references.find(is_within) {
+        Some(reference) => (parent_id(&reference["spanID"]), reference["refType"] == "FOLLOWS_FROM"),
+        None => (parent_id(&value["parentSpanID"]), false),
     }
+}
+
+fn parent_id(id: &Value) -> Option<Box<str>> {
+    let id = id.as_str().filter(|id| !is_absent(id)).map(canonical_of_jaeger)?;
+    (*id != *"0").then_some(id)
 }
 
 fn kind(value: &Value) -> SpanKind {

@@ -1,9 +1,10 @@
-//! Reads one list from each of several concatenated JSON documents, element by element, so that memory is
-//! that of one element.
+//! Reads the list of traces or resources from each of several concatenated JSON documents, element by
+//! element, so that memory is that of one element. The list is the document, or a member of it, or of
+//! the object around it in answers of a server.
 
 use super::format::SpanFormat;
 use super::record::{RecordError, SpanSink};
-use super::{jaeger, otlp};
+use super::{jaeger, otlp, zipkin};
 use crate::Span;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::cell::{Cell, RefCell};
@@ -76,6 +77,7 @@ impl ElementReader<'_, '_> {
         };
         match self.format {
             SpanFormat::Otlp => otlp::spans(&value, &mut take),
+            SpanFormat::Zipkin => zipkin::spans(&value, &mut take),
             _ => jaeger::spans(&value, &mut take),
         }
         match failed {
@@ -88,6 +90,9 @@ impl ElementReader<'_, '_> {
     }
 }
 
+/// Members that contain the whole document in answers of Tempo and of Jaeger's third API.
+const WRAPPERS: [&str; 2] = ["trace", "result"];
+
 /// Deserializes a document, of which it reads one list.
 struct DocumentSeed<'a, 'b, 'c>(&'a mut ElementReader<'b, 'c>);
 
@@ -95,14 +100,18 @@ impl<'de> DeserializeSeed<'de> for DocumentSeed<'_, '_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_map(self)
+        from.deserialize_any(self)
     }
 }
 
 impl DocumentSeed<'_, '_, '_> {
-    /// The name of the list.
-    fn list_name(&self) -> &'static str {
-        if self.0.format == SpanFormat::Otlp { "resourceSpans" } else { "data" }
+    /// The names of the list; the first is the usual one.
+    fn list_names(&self) -> &'static [&'static str] {
+        match self.0.format {
+            SpanFormat::Otlp => &["resourceSpans", "batches"],
+            SpanFormat::Zipkin => &["traces"],
+            _ => &["data"],
+        }
     }
 }
 
@@ -110,21 +119,28 @@ impl<'de> Visitor<'de> for DocumentSeed<'_, '_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an object with a list \"{}\"", self.list_name())
+        write!(f, "a list of traces, or an object with a list \"{}\"", self.list_names()[0])
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let wanted = self.list_name();
+        let wanted = self.list_names();
         let mut is_there = false;
         while let Some(key) = map.next_key::<String>()? {
-            if key == wanted {
+            if wanted.contains(&key.as_str()) {
                 is_there = true;
                 map.next_value_seed(ElementsSeed(&mut *self.0))?;
+            } else if WRAPPERS.contains(&key.as_str()) {
+                is_there = true;
+                map.next_value_seed(DocumentSeed(&mut *self.0))?;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        if is_there { Ok(()) } else { Err(A::Error::custom(format!("expected a list \"{wanted}\""))) }
+        if is_there { Ok(()) } else { Err(A::Error::custom(format!("expected a list \"{}\"", wanted[0]))) }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<(), A::Error> {
+        ElementsSeed(self.0).visit_seq(list)
     }
 }
 

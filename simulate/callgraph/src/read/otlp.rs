@@ -1,5 +1,6 @@
 //! The spans of one resource, in the JSON form of the OpenTelemetry protocol.
 
+use super::ids::{canonical, is_absent};
 use super::record::kind_by_name;
 use crate::{Span, SpanKind};
 use serde_json::Value;
@@ -38,9 +39,9 @@ fn span(value: &Value, service: Option<&str>) -> Result<Span, String> {
     let service =
         service.ok_or_else(|| format!("span {id}: expected a resource with an attribute service.name"))?;
     Ok(Span {
-        trace: text(value, "traceId")?.into(),
-        id: id.into(),
-        parent: value["parentSpanId"].as_str().filter(|id| !id.is_empty()).map(Into::into),
+        trace: canonical(text(value, "traceId")?),
+        id: canonical(id),
+        parent: value["parentSpanId"].as_str().filter(|id| !is_absent(id)).map(canonical),
         service: service.into(),
         operation: text(value, "name")?.into(),
         kind: kind(&value["kind"]),

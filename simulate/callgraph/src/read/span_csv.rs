@@ -1,6 +1,7 @@
 //! CSV with one span per row: the simplest format, for spans that come from elsewhere.
 
 use super::csv;
+use super::ids::is_absent;
 use super::record::{RecordError, SpanSink, kind_by_name, parse_time};
 use crate::Span;
 use std::io::BufRead;
@@ -30,7 +31,7 @@ fn span(line: u64, fields: [&str; 8]) -> Result<Span, RecordError> {
     Ok(Span {
         trace: trace.into(),
         id: id.into(),
-        parent: (!parent.is_empty()).then(|| parent.into()),
+        parent: (!is_absent(parent)).then(|| parent.into()),
         service: service.into(),
         operation: operation.into(),
         kind: kind_by_name(kind).ok_or_else(|| {

@@ -85,7 +85,6 @@ impl LineParser for Csv {
             return Ok(ParsedLine::NoOperation);
         }
         if self.columns.is_empty() {
-            let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
             self.columns = parse_header(line).ok_or(EXPECTED_HEADER)?;
             return Ok(ParsedLine::NoOperation);
         }
@@ -103,7 +102,7 @@ impl Csv {
         let mut response = None;
         let mut fields = DelimitedFields::new(line, b',');
         for column in &self.columns {
-            let field = fields.next().ok_or("as many fields as the header names")?;
+            let field = fields.next().ok_or("as many fields as the header names")?.trim_ascii();
             match *column {
                 CsvColumn::Arrival(places) => {
                     arrival = parse_time(field, places).ok_or("a time that is a non-negative number")?;

@@ -1,9 +1,12 @@
 //! fio iolog, version 2 and 3 (fio documentation, "Trace file format v2" and "v3").
 //!
 //! Version 3 begins each line with microseconds since the start of the log, as fio's own writer does.
-//! Version 2 has no times but `wait` records, whose durations add up to a clock. A version 2 log of several
-//! requests without a single `wait` says nothing about arrivals and is an error ([`TraceErrorKind::Untimed`]),
-//! unless the reader is lenient: then every request arrives at time zero. Files are not distinguished.
+//! Version 2 has no times but `wait` records. fio replays what follows one that many milliseconds after
+//! the start of the job, or at once if that has passed (measured with fio 3.33, and so in its `iolog.c`).
+//! Its manual says microseconds since the previous `wait`; a log is read as it is replayed. A version 2
+//! log of several requests without a single `wait` says nothing about arrivals and is an error
+//! ([`TraceErrorKind::Untimed`]), unless the reader is lenient: then every request arrives at time zero.
+//! Files are not distinguished.
 
 use crate::error::TraceErrorKind;
 use crate::format::FIO_HEADER_V3;
@@ -14,6 +17,7 @@ use units::{Bytes, Nanos};
 
 const FIO_HEADER_V2: &[u8] = b"fio version 2 iolog";
 const MICROSECOND_NS: u64 = 1000;
+const MILLISECOND_NS: u64 = 1_000_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IologVersion {
@@ -26,7 +30,7 @@ pub(crate) struct Fio {
     /// Version; `None` until the header is read.
     version: Option<IologVersion>,
     accept_untimed: bool,
-    /// The sum of the waits of a version 2 log so far.
+    /// Latest instant for which a version 2 log waited.
     clock_ns: u64,
     waited: bool,
     requests: u64,
@@ -70,9 +74,8 @@ impl Fio {
         let mut words = words(line);
         let (_file, action) = words.next().zip(words.next()).ok_or(EXPECTED)?;
         if action == b"wait" {
-            let pause = words.next().and_then(decimal).and_then(|us| us.checked_mul(MICROSECOND_NS));
-            let clock = pause.and_then(|pause| self.clock_ns.checked_add(pause));
-            self.clock_ns = clock.ok_or("filename wait microseconds")?;
+            let until = words.next().and_then(decimal).and_then(|ms| ms.checked_mul(MILLISECOND_NS));
+            self.clock_ns = self.clock_ns.max(until.ok_or("filename wait milliseconds")?);
             self.waited = true;
             return Ok(ParsedLine::NoOperation);
         }
