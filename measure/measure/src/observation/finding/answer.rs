@@ -1,7 +1,6 @@
 //! The finding as data: the type that text, JSON, page and metrics read, and its inputs.
 
 use crate::observation::finding::caveats::Caveat;
-use crate::observation::finding::sentence::spent_on;
 use crate::observation::ideal::IdealComparison;
 use crate::observation::mean_wait::VarianceView;
 use crate::observation::sample::RequestRun;
@@ -129,11 +128,6 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Returns what the tail is spent on, without figures; empty without requests.
-    pub fn spent_on(&self) -> String {
-        self.dominating.as_ref().map(spent_on).unwrap_or_default()
-    }
-
     /// The sentence up to the command that it ends with, and the command if there is one.
     pub fn sentence_and_command(&self) -> (&str, Option<&str>) {
         match &self.next {

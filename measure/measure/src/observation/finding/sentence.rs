@@ -45,8 +45,15 @@ fn share_spent_on(dominating: &DominatingCause) -> String {
     format!("{:.0}% of it {}", dominating.share * 100.0, spent_on(dominating))
 }
 
-/// What the time of a cause is spent on: `waits behind NAME`.
-pub(super) fn spent_on(dominating: &DominatingCause) -> String {
+impl Finding {
+    /// Returns the cause of the tail in words without figures, `waits behind NAME`; empty without requests.
+    pub fn spent_on(&self) -> String {
+        self.dominating.as_ref().map(spent_on).unwrap_or_default()
+    }
+}
+
+/// The words for the time of a cause: `waits behind NAME`.
+fn spent_on(dominating: &DominatingCause) -> String {
     let Some(row) = Cause::ALL.into_iter().find(|cause| cause.name() == dominating.cause).map(row_of) else {
         return format!("is {}", dominating.cause);
     };
