@@ -15,6 +15,7 @@ mod policy;
 mod request;
 mod slo;
 mod stage;
+mod verdict;
 
 pub use circular_trace::{Arrives, CircularTrace, CircularTraceError};
 pub use cluster::{Cluster, DEFAULT_SAFETY_MARGIN, ServerClass, WorkloadSpec};
@@ -33,3 +34,4 @@ pub use policy::{
 pub use request::{Op, Request};
 pub use slo::Slo;
 pub use stage::{PerStage, Stage};
+pub use verdict::Verdict;

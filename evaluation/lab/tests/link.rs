@@ -80,16 +80,22 @@ fn priority_on_the_link_protects_the_tenant_that_has_it() {
                 [("quick", policy), ("bulk", policy)]
             );
             for row in rows {
-                assert!(row.finding.requests > 50, "{}: {}", row.name, row.finding.requests);
+                assert!(
+                    row.finding.judgement.requests > 50,
+                    "{}: {}",
+                    row.name,
+                    row.finding.judgement.requests
+                );
                 assert_eq!(
-                    (row.percentile, row.is_promised),
+                    (row.judgement.percentile, row.is_promised),
                     (99.0, row.is_promised && policy == "tailwright")
                 );
             }
-            assert_eq!((rows[0].slo_s, rows[1].slo_s), (0.1, 1.0));
+            assert_eq!((rows[0].judgement.slo_s, rows[1].judgement.slo_s), (0.1, 1.0));
         }
         assert!(with[0].is_promised);
-        let [with, without] = [with, without].map(|rows| rows[0].measured_s.unwrap_or(f64::INFINITY));
+        let [with, without] =
+            [with, without].map(|rows| rows[0].judgement.measured_s.unwrap_or(f64::INFINITY));
         (with < without).then_some(()).ok_or_else(|| format!("p99 {with} s with and {without} s without"))
     });
 }

@@ -70,13 +70,13 @@ impl<'o> WorkloadObservations<'o, '_> {
         work: &dyn Fn(&ServiceAgreement) -> WorkFunction<'w>,
     ) -> Finding {
         let judgement = judge(self.requests().map(Observation::latency), agreement.slo, confidence);
-        let mut finding = Finding::from_judgement(&agreement.name, agreement.policy.clone(), &judgement);
+        let mut finding = Finding::from_judgement(&agreement.name, agreement.policy.clone(), judgement);
         finding.admitted = agreement.admitted;
         (finding.failed, finding.lost) = (self.failed(), self.lost());
         finding.per_s = self.rate();
         finding.max_s = self.requests().filter_map(Observation::latency).max().map(Nanos::as_secs);
         finding.needed_s =
-            finding.needed_requests.zip(finding.per_s).map(|(needed, rate)| needed as f64 / rate);
+            judgement.needed_requests.zip(finding.per_s).map(|(needed, rate)| needed as f64 / rate);
         let lags = self.requests().map(|request| request.sent.saturating_sub(request.intended));
         finding = finding.with_lag(summarize_lags(lags, agreement.slo.percentile));
         finding.stages = self.stages(agreement);

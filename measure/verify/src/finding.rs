@@ -1,10 +1,10 @@
 //! Results of verification as plain data, for JSON, tables and reports.
 
-use crate::judge::{Judgement, Verdict};
+use crate::judge::Judgement;
 use crate::lag::LagSummary;
 use crate::limit_check::LimitFinding;
 use crate::stage_breakdown::StageFinding;
-use model::Slo;
+use model::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
@@ -22,30 +22,12 @@ pub struct Finding {
     /// True if the policy guarantees the SLO, or if there is no policy. Without a guarantee, observations
     /// are only compared with the SLO.
     pub admitted: bool,
-    /// The SLO in its text form.
-    pub slo: Slo,
-    /// The latency of the SLO in seconds.
-    pub slo_s: f64,
-    /// The percentile of the SLO, 0 to 100.
-    pub percentile: f64,
-    /// That percentile of the observations in seconds; `None` without requests or when that request got no answer.
-    pub measured_s: Option<f64>,
-    /// The lower end of the interval for the true percentile in seconds; `None` under the same conditions.
-    pub ci_low_s: Option<f64>,
-    /// The upper end of that interval in seconds; `None` also when there are too few requests.
-    pub ci_high_s: Option<f64>,
-    /// Comparison of the interval of the percentile with the SLO.
-    pub verdict: Verdict,
-    /// Number of requests necessary for a verdict, if there are too few and that number can be estimated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub needed_requests: Option<u64>,
-    /// Time for that number of requests at the observed rate, in seconds.
+    /// Comparison of the observations with the SLO.
+    #[serde(flatten)]
+    pub judgement: Judgement,
+    /// Time for the number of requests that a verdict needs, at the observed rate, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_s: Option<f64>,
-    /// The number of observed requests.
-    pub requests: u64,
-    /// The number of requests that took longer than the SLO allows, failed or were lost.
-    pub over: u64,
     /// The number of requests that were answered with an error.
     #[serde(default)]
     pub failed: u64,
@@ -58,10 +40,6 @@ pub struct Finding {
     /// The longest latency of an answered request in seconds.
     #[serde(default)]
     pub max_s: Option<f64>,
-    /// Information of each request relative to an independent one, 0 to 1: the inverse of the design
-    /// effect.
-    #[serde(default)]
-    pub independent_share: f64,
     /// Delay between the intended times and the sending of requests.
     #[serde(default)]
     pub lag: Option<LagFinding>,
@@ -181,14 +159,17 @@ pub struct Findings {
 }
 
 /// Common verdict on all workloads with a guarantee.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum OverallVerdict {
     /// Every SLO is met.
+    #[serde(rename = "met")]
     AllMet,
     /// A request took longer than the bound of a workload that kept its limits. Either the guarantee is
     /// false, or the assumptions about clients and devices do not hold.
     BoundBroken,
     /// Some SLO is not met.
+    #[serde(rename = "not_met")]
     SomeNotMet,
     /// No SLO is certainly missed, but some verdict is spoiled by requests that were sent too late.
     Spoiled,
@@ -198,27 +179,17 @@ pub enum OverallVerdict {
 
 impl Finding {
     /// Makes a finding from a judgement, without bounds, limits, lag and stages.
-    pub fn from_judgement(name: impl Into<String>, policy: Option<String>, judgement: &Judgement) -> Self {
+    pub fn from_judgement(name: impl Into<String>, policy: Option<String>, judgement: Judgement) -> Self {
         Self {
             name: name.into(),
             policy,
             admitted: true,
-            slo: judgement.slo,
-            slo_s: judgement.slo.latency.0,
-            percentile: judgement.slo.percentile.percent(),
-            measured_s: judgement.measured.map(Nanos::as_secs),
-            ci_low_s: judgement.low.map(Nanos::as_secs),
-            ci_high_s: judgement.high.map(Nanos::as_secs),
-            verdict: judgement.verdict,
-            needed_requests: judgement.requests_needed,
+            judgement,
             needed_s: None,
-            requests: judgement.requests,
-            over: judgement.over,
             failed: 0,
             lost: 0,
             per_s: None,
             max_s: None,
-            independent_share: judgement.independent_share,
             lag: None,
             bound: None,
             kept_limits: None,
@@ -233,7 +204,7 @@ impl Finding {
     /// Adds the lag of requests. If the lag is too large, the verdict becomes [`Verdict::TooFew`].
     #[must_use]
     pub fn with_lag(mut self, lag: Option<LagSummary>) -> Self {
-        let slo = Nanos::from_secs(self.slo_s).unwrap_or(Nanos(u64::MAX));
+        let slo = Nanos::from_secs(self.judgement.slo_s).unwrap_or(Nanos(u64::MAX));
         self.lag = lag.map(|lag| LagFinding {
             median_s: lag.median.as_secs(),
             at_percentile_s: lag.at_percentile.as_secs(),
@@ -241,7 +212,9 @@ impl Finding {
             spoils: lag.spoils(slo),
         });
         if self.is_spoiled() {
-            (self.verdict, self.needed_requests, self.needed_s) = (Verdict::TooFew, None, None);
+            self.judgement.verdict = Verdict::TooFew;
+            self.judgement.needed_requests = None;
+            self.needed_s = None;
         }
         self
     }
@@ -264,11 +237,11 @@ impl Findings {
         let guaranteed: Vec<&Finding> = self.workloads.iter().filter(|finding| finding.admitted).collect();
         if guaranteed.iter().any(|finding| finding.is_bound_broken()) {
             OverallVerdict::BoundBroken
-        } else if guaranteed.iter().any(|finding| finding.verdict == Verdict::NotMet) {
+        } else if guaranteed.iter().any(|finding| finding.judgement.verdict == Verdict::NotMet) {
             OverallVerdict::SomeNotMet
         } else if guaranteed.iter().any(|finding| finding.is_spoiled()) {
             OverallVerdict::Spoiled
-        } else if guaranteed.iter().any(|finding| finding.verdict == Verdict::TooFew) {
+        } else if guaranteed.iter().any(|finding| finding.judgement.verdict == Verdict::TooFew) {
             OverallVerdict::TooFew
         } else {
             OverallVerdict::AllMet

@@ -10,7 +10,7 @@
 //! observations is not noticed.
 
 use confidence::{design_effect, nearest_rank, quantile, t_quantile};
-use model::Slo;
+use model::{Slo, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
@@ -22,56 +22,53 @@ const NO_ANSWER: u64 = u64::MAX;
 /// Degrees of freedom at which Student's distribution is the normal distribution for all purposes.
 const NORMAL_DEGREES: usize = 100_000;
 
-/// Verdict on an SLO.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// The percentile is within the SLO.
-    Met,
-    /// The percentile is beyond the SLO.
-    NotMet,
-    /// Neither can be said with the required confidence: there are too few requests, or they were sent too late.
-    TooFew,
-}
-
 /// Observations compared with an SLO.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judgement {
-    /// The objective that was judged.
+    /// The SLO in its text form.
     pub slo: Slo,
+    /// The latency of the SLO in seconds.
+    pub slo_s: f64,
+    /// The percentile of the SLO, 0 to 100.
+    pub percentile: f64,
+    /// That percentile of the observations by nearest rank, in seconds; `None` without requests or when that
+    /// request got no answer.
+    pub measured_s: Option<f64>,
+    /// The lower end of the interval for the true percentile in seconds; `None` under the same conditions.
+    pub ci_low_s: Option<f64>,
+    /// The upper end of that interval in seconds; `None` also when there are too few requests.
+    pub ci_high_s: Option<f64>,
+    /// Comparison of the interval of the percentile with the SLO.
+    pub verdict: Verdict,
+    /// Minimum number of requests for a decision, if the share of slow requests stays the same. `None`
+    /// after a decision, and when the measured percentile is too close to the SLO for an estimate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed_requests: Option<u64>,
     /// The number of requests.
     pub requests: u64,
     /// The number of requests that took longer than the SLO allows, failed or were lost.
     pub over: u64,
-    /// The SLO's percentile of the sample by nearest rank; `None` without requests or when that request got no answer.
-    pub measured: Option<Nanos>,
-    /// The lower end of the interval for the true percentile; `None` without requests or when that request got no answer.
-    pub low: Option<Nanos>,
-    /// The upper end of that interval; `None` when there are too few requests or when that request got no answer.
-    pub high: Option<Nanos>,
     /// Information of each request relative to an independent one, 0 to 1: the inverse of the design
     /// effect.
+    #[serde(default)]
     pub independent_share: f64,
-    /// Comparison of the interval with the SLO.
-    pub verdict: Verdict,
-    /// Minimum number of requests for a decision, if the share of slow requests stays the same. `None`
-    /// after a decision, and when the measured percentile is too close to the SLO for an estimate.
-    pub requests_needed: Option<u64>,
 }
 
 impl Judgement {
-    /// A judgement that says nothing yet.
+    /// Returns a judgement without a decision.
     fn undecided(slo: Slo, requests: usize, over: usize) -> Self {
         Self {
             slo,
+            slo_s: slo.latency.0,
+            percentile: slo.percentile.percent(),
+            measured_s: None,
+            ci_low_s: None,
+            ci_high_s: None,
+            verdict: Verdict::TooFew,
+            needed_requests: None,
             requests: requests as u64,
             over: over as u64,
-            measured: None,
-            low: None,
-            high: None,
             independent_share: 1.0,
-            verdict: Verdict::TooFew,
-            requests_needed: None,
         }
     }
 }
@@ -92,35 +89,35 @@ pub fn judge(latencies: impl IntoIterator<Item = Option<Nanos>>, slo: Slo, confi
     let over = count - sorted.partition_point(|latency| *latency <= allowed);
     let mut judgement = Judgement::undecided(slo, count, over);
     if count == 0 {
-        judgement.requests_needed = Some(needed_for_upper_end(slo, confidence, 1.0));
+        judgement.needed_requests = Some(needed_for_upper_end(slo, confidence, 1.0));
         return judgement;
     }
     let fraction = slo.percentile.fraction();
     let rank = nearest_rank(slo.percentile.percent(), count);
     let effect = tail_design_effect(&by_time, &sorted, count - rank);
-    judgement.measured = answered(sorted[rank - 1]);
+    judgement.measured_s = answered(sorted[rank - 1]);
     judgement.independent_share = 1.0 / effect;
     if fraction >= 1.0 {
         // A sample can show that something happens, but not that it never does.
-        judgement.low = answered(sorted[count - 1]);
+        judgement.ci_low_s = answered(sorted[count - 1]);
         judgement.verdict = if over > 0 { Verdict::NotMet } else { Verdict::TooFew };
         return judgement;
     }
     let bounds = quantile(count, fraction, confidence, effect);
-    judgement.low = answered(sorted[bounds.low]);
-    judgement.high = bounds.high.ok().and_then(|high| answered(sorted[high]));
+    judgement.ci_low_s = answered(sorted[bounds.low]);
+    judgement.ci_high_s = bounds.high.ok().and_then(|high| answered(sorted[high]));
     if sorted[bounds.low] > allowed {
         judgement.verdict = Verdict::NotMet;
     } else if bounds.high.is_ok_and(|high| sorted[high] <= allowed) {
         judgement.verdict = Verdict::Met;
     } else {
-        judgement.requests_needed = needed_for_verdict(over, count, slo, confidence, effect);
+        judgement.needed_requests = needed_for_verdict(over, count, slo, confidence, effect);
     }
     judgement
 }
 
-fn answered(latency: u64) -> Option<Nanos> {
-    (latency != NO_ANSWER).then_some(Nanos(latency))
+fn answered(latency: u64) -> Option<f64> {
+    (latency != NO_ANSWER).then(|| Nanos(latency).as_secs())
 }
 
 /// The design effect of the longest latencies: the `beyond` ones above the percentile, or a few more.
@@ -186,16 +183,16 @@ mod tests {
         assert_eq!(verdict(20_000, "99% < 99.01ms"), Verdict::TooFew);
         let open = judge(uniform(1000), slo("99.9% < 1s"), 0.95);
         assert_eq!(open.verdict, Verdict::TooFew, "0 of 1000 say nothing about 99.9%");
-        let needed = open.requests_needed.unwrap();
+        let needed = open.needed_requests.unwrap();
         assert!((3600..8000).contains(&needed), "{needed}");
-        assert_eq!(judge([], slo("99.9% < 1s"), 0.95).measured, None);
+        assert_eq!(judge([], slo("99.9% < 1s"), 0.95).measured_s, None);
     }
 
     #[test]
     fn the_verdict_says_what_the_interval_says() {
         let judgement = judge(uniform(20_000), slo("99% < 99.8ms"), 0.95);
-        assert!(judgement.low < judgement.measured && judgement.measured < judgement.high);
-        assert!(judgement.high.unwrap() < Nanos(99_800_000) && judgement.over < 200);
+        assert!(judgement.ci_low_s < judgement.measured_s && judgement.measured_s < judgement.ci_high_s);
+        assert!(judgement.ci_high_s.unwrap() < 0.0998 && judgement.over < 200);
     }
 
     #[test]
@@ -203,13 +200,13 @@ mod tests {
         let mut latencies = uniform(20_000);
         (0..400).for_each(|index| latencies[index * 50] = None);
         let judgement = judge(latencies, slo("99% < 1h"), 0.95);
-        assert_eq!((judgement.verdict, judgement.over, judgement.measured), (Verdict::NotMet, 400, None));
+        assert_eq!((judgement.verdict, judgement.over, judgement.measured_s), (Verdict::NotMet, 400, None));
     }
 
     #[test]
     fn always_cannot_be_shown() {
         let always = judge(uniform(1000), slo("100% < 1s"), 0.95);
-        assert_eq!((always.verdict, always.requests_needed), (Verdict::TooFew, None));
+        assert_eq!((always.verdict, always.needed_requests), (Verdict::TooFew, None));
         assert_eq!(judge(uniform(1000), slo("100% < 50ms"), 0.95).verdict, Verdict::NotMet);
     }
 }

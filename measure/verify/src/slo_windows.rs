@@ -6,9 +6,8 @@
 //! has no confidence interval: it affects neither the verdict on the run nor the exit code.
 
 use crate::finding::{Findings, SloWindow};
-use crate::judge::Verdict;
 use crate::percentile::percentile;
-use model::{Observation, Observations, Slo};
+use model::{Observation, Observations, Slo, Verdict};
 use units::Nanos;
 
 impl Findings {
@@ -23,7 +22,7 @@ impl Findings {
             let number = observations.workloads.iter().position(|name| *name == finding.name);
             let own =
                 |request: &&Observation| number.is_some_and(|number| request.workload as usize == number);
-            finding.windows = windows.judge(observations.requests.iter().filter(own), finding.slo);
+            finding.windows = windows.judge(observations.requests.iter().filter(own), finding.judgement.slo);
         }
         self.window_s = Some(length.as_secs());
         self

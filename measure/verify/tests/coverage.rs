@@ -33,8 +33,8 @@ fn coverage(load: f64, percent: f64, count: usize) -> f64 {
     let slo = format!("{percent}% < 1s").parse().unwrap();
     let holds = |seed: &u64| {
         let found = judge(queue(load, count, *seed), slo, 0.95);
-        let low = found.low.is_none_or(|low| low.0 as f64 <= truth);
-        let high = found.high.is_none_or(|high| high.0 as f64 >= truth);
+        let low = found.ci_low_s.is_none_or(|low| low * 1e9 <= truth);
+        let high = found.ci_high_s.is_none_or(|high| high * 1e9 >= truth);
         low && high
     };
     (0..100).filter(holds).count() as f64 / 100.0

@@ -4,8 +4,8 @@ use model::{Observation, Observations, Op, PerStage, RateLimit, Request, Request
 use proptest::prelude::*;
 use units::{Bytes, Nanos};
 use verify::{
-    Finding, Findings, LagSummary, LimitFinding, OverallVerdict, ServiceAgreement, Verdict, WorkFunction,
-    examine, judge,
+    Finding, Findings, Judgement, LagSummary, LimitFinding, OverallVerdict, ServiceAgreement, Verdict,
+    WorkFunction, examine, judge,
 };
 
 const LIMITS: [(Stage, f64, f64); 3] =
@@ -96,8 +96,8 @@ proptest! {
         let own: Vec<&Observation> = run.requests.iter().filter(|at| at.workload == 1).collect();
         let judged = judge(own.iter().map(|at| at.latency()), agreement("b").slo, 0.9);
         let b = &found.workloads[0];
-        prop_assert_eq!((b.requests, b.over), (own.len() as u64, judged.over));
-        prop_assert_eq!(b.measured_s, judged.measured.map(Nanos::as_secs));
+        prop_assert_eq!((b.judgement.requests, b.judgement.over), (own.len() as u64, judged.over));
+        prop_assert_eq!(b.judgement.measured_s, judged.measured_s);
         let meant = all_levels(&own, |at| at.intended);
         prop_assert!(agree(&b.limits, &meant), "{:?} {meant:?}", b.limits);
         prop_assert!(agree(&b.sent_limits, &all_levels(&own, |at| at.sent)));
@@ -121,9 +121,10 @@ proptest! {
             prop_assert!(bound.broken == broken || !b.sent_limits.iter().all(|at| at.kept), "{} {broken}", bound.broken);
         }
         // Workload c was not observed, and a has no agreement.
-        prop_assert!(found.workloads[1].requests == 0 && found.workloads[1].verdict == Verdict::TooFew);
+        let unseen = found.workloads[1].judgement;
+        prop_assert!(unseen.requests == 0 && unseen.verdict == Verdict::TooFew);
         prop_assert_eq!(found.unjudged.iter().map(|at| at.name.as_str()).collect::<Vec<_>>(), ["a"]);
-        prop_assert_eq!(found.unjudged[0].requests, run.requests.len() as u64 - b.requests);
+        prop_assert_eq!(found.unjudged[0].requests, run.requests.len() as u64 - b.judgement.requests);
         let read: Findings = serde_json::from_str(&serde_json::to_string(&found).unwrap()).unwrap();
         prop_assert_eq!(read, found);
     }
@@ -151,7 +152,10 @@ fn a_broken_bound_is_never_met() {
         examine(&run(latency_ms), &[agreement], 0.9, &work)
     };
     let broken = found(51, true);
-    assert_eq!((broken.overall(), broken.workloads[0].verdict), (OverallVerdict::BoundBroken, Verdict::Met));
+    assert_eq!(
+        (broken.overall(), broken.workloads[0].judgement.verdict),
+        (OverallVerdict::BoundBroken, Verdict::Met)
+    );
     assert!(broken.workloads[0].is_bound_broken());
     assert_eq!(found(50, true).overall(), OverallVerdict::AllMet);
     // A bound of a percentile may be exceeded.
@@ -163,8 +167,9 @@ fn overall(verdicts: &[(Verdict, bool, bool)]) -> OverallVerdict {
     let one = |(verdict, admitted, late): &(Verdict, bool, bool)| {
         let at_percentile = Nanos(if *late { 7_000_000 } else { 0 });
         let lag = LagSummary { median: Nanos(0), at_percentile, max: at_percentile };
-        let found = Finding::from_judgement("w", None, &judge([], slo, 0.95));
-        Finding { verdict: *verdict, admitted: *admitted, ..found }.with_lag(Some(lag))
+        let found = Finding::from_judgement("w", None, judge([], slo, 0.95));
+        let judgement = Judgement { verdict: *verdict, ..found.judgement };
+        Finding { judgement, admitted: *admitted, ..found }.with_lag(Some(lag))
     };
     Findings {
         confidence: 0.95,

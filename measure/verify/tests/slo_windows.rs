@@ -97,7 +97,10 @@ fn one_bad_window_does_not_hide_in_the_run() {
     run.push((20_000, 1, Some(1)));
     let findings = windows(&run, "99.9% < 100ms".parse().expect("an SLO"));
     let found = &findings.workloads[0];
-    assert!(found.measured_s.is_some_and(|seconds| seconds < 0.1), "10 of 20,000 are fewer than 0.1 %");
+    assert!(
+        found.judgement.measured_s.is_some_and(|seconds| seconds < 0.1),
+        "10 of 20,000 are fewer than 0.1 %"
+    );
     let missed: Vec<f64> = found
         .windows
         .iter()

@@ -1,12 +1,12 @@
 //! Storage servers: against the exact replay of circular traces, limits, channels, verdicts.
 
 use discipline::enforce::OwnerBounds;
-use model::{CircularTrace, Job, PerStage, Policy, PolicyPlacement, PolicyWorkload, Stage, StageLimit};
+use model::{
+    CircularTrace, Job, PerStage, Policy, PolicyPlacement, PolicyWorkload, Stage, StageLimit, Verdict,
+};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use scenario::server::{
-    ServerRules, SimulatedWorkload, SloVerdict, StageRule, StorageServer, WorkloadRequests,
-};
+use scenario::server::{ServerRules, SimulatedWorkload, StageRule, StorageServer, WorkloadRequests};
 use scenario::{ScenarioRun, SimulationCase};
 use sim::engine::{Histogram, Measures, SimulationEngine, SimulationPlan};
 use sim::{Observer, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
@@ -221,21 +221,17 @@ fn verdicts_need_enough_requests() {
         let mut case = case(vec![workload("a", slo, steady(20_000, 10_000), 0)], &ServerRules::default());
         case.plan.replications = replications;
         let outcome = ScenarioRun::new(case, Vec::new(), 1).unwrap().workload_outcomes().swap_remove(0);
-        (outcome.verdict.unwrap(), outcome.requests, outcome.over.unwrap())
+        ((outcome.verdict.unwrap(), outcome.needed_requests), outcome.requests, outcome.over_slo.unwrap())
     };
     // 1 − 0.99ⁿ ≥ 0.95 from n = 299; a replication has about 100 requests.
-    assert!(
-        matches!(kept("99% < 1ms", 2).0, SloVerdict::TooFew { needed: Some(299) }),
-        "{:?}",
-        kept("99% < 1ms", 2)
-    );
+    assert_eq!(kept("99% < 1ms", 2).0, (Verdict::TooFew, Some(299)));
     let (verdict, requests, over) = kept("99% < 1ms", 4);
-    assert!(verdict == SloVerdict::Met && requests >= 299 && over == 0.0);
+    assert!(verdict == (Verdict::Met, None) && requests >= 299 && over == 0.0);
     let (verdict, _, over) = kept("99% < 9us", 4);
-    assert!(verdict == SloVerdict::Missed && over == 1.0);
+    assert!(verdict == (Verdict::NotMet, None) && over == 1.0);
     // That no request is late is shown by no number of them, that one was by one.
-    assert_eq!(kept("100% < 1ms", 4).0, SloVerdict::TooFew { needed: None });
-    assert_eq!(kept("100% < 9us", 4).0, SloVerdict::Missed);
+    assert_eq!(kept("100% < 1ms", 4).0, (Verdict::TooFew, None));
+    assert_eq!(kept("100% < 9us", 4).0, (Verdict::NotMet, None));
 }
 
 #[test]

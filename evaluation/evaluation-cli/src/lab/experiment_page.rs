@@ -166,12 +166,12 @@ impl<'a> CaseSection<'a> {
         let found = &done.rows[tenant].finding;
         let row = verdict_row(found);
         let end = if found.is_spoiled() { &row[1] } else { &row[4] };
-        Cell::keyed(format!("{} ({end})", row[3]), found.measured_s.unwrap_or(f64::INFINITY))
+        Cell::keyed(format!("{} ({end})", row[3]), found.judgement.measured_s.unwrap_or(f64::INFINITY))
             .status(latency::status(found))
     }
 
     fn percentiles(&self) -> Dots {
-        let slo = self.done[0].rows[0].percentile;
+        let slo = self.done[0].rows[0].judgement.percentile;
         let chart = Dots::new(
             "Latency by percentile, beside the SLO",
             latency::axis(),
@@ -183,7 +183,7 @@ impl<'a> CaseSection<'a> {
         rows.fold(chart, |chart, (at, done)| {
             let name = format!("{} {}", self.name(at), self.done[done].policy.name());
             let seen = &self.seen[done][at];
-            chart.row(name, percentiles(seen), self.done[done].rows[at].slo_s)
+            chart.row(name, percentiles(seen), self.done[done].rows[at].judgement.slo_s)
         })
     }
 
@@ -202,7 +202,7 @@ impl<'a> CaseSection<'a> {
         let protected = self.done.iter().position(|done| done.policy == PolicyName::Tailwright);
         let other = (0..self.done.len()).find(|at| Some(*at) != protected);
         let both: Vec<usize> = other.into_iter().chain(protected).collect();
-        let slo = self.done[0].rows[tenant].slo_s;
+        let slo = self.done[0].rows[tenant].judgement.slo_s;
         let mut low = slo;
         let mut high = slo;
         for (_, latency) in both.iter().flat_map(|&at| &self.seen[at][tenant]) {

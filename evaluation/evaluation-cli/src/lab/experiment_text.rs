@@ -64,7 +64,7 @@ impl ExperimentView<'_> {
         for done in self.done {
             let case = &self.planned.cases[done.case];
             let rows = done.rows.iter().enumerate().filter(|(at, _)| case.promises(*at));
-            let verdicts: Vec<Verdict> = rows.map(|(_, row)| row.verdict).collect();
+            let verdicts: Vec<Verdict> = rows.map(|(_, row)| row.judgement.verdict).collect();
             let at = all.iter().position(|kept| kept.policy == done.policy).unwrap_or(all.len());
             if at == all.len() {
                 all.push(SlosMet { policy: done.policy, met: 0, not_met: 0, all: 0 });
@@ -286,7 +286,8 @@ pub(crate) fn text(view: &ExperimentView) -> String {
 /// Returns advice for open verdicts.
 pub(crate) fn advice(view: &ExperimentView) -> Vec<&'static str> {
     let open = || view.done.iter().flat_map(|done| &done.rows).map(|row| &row.finding);
-    let is_short = |found: &verify::Finding| found.verdict == Verdict::TooFew && !found.is_spoiled();
+    let is_short =
+        |found: &verify::Finding| found.judgement.verdict == Verdict::TooFew && !found.is_spoiled();
     let mut advice = Vec::new();
     if open().any(verify::Finding::is_spoiled) {
         advice.push("requests were sent too late for some verdicts: end other programs on this machine, and run again");
@@ -300,7 +301,7 @@ pub(crate) fn advice(view: &ExperimentView) -> Vec<&'static str> {
 /// Returns one line about a played case, as progress.
 pub(crate) fn line(planned: &ExperimentPlan, done: &PlayedCase) -> String {
     let each = done.rows.iter().map(|row| {
-        let measured = row.measured_s.map_or_else(|| "no answer".to_owned(), time);
+        let measured = row.judgement.measured_s.map_or_else(|| "no answer".to_owned(), time);
         format!("{} {measured} ({})", row.finding.name, verdict(&row.finding))
     });
     let copy =

@@ -170,7 +170,7 @@ pub fn forecast_cluster(
             let judged = judge(latencies, policy.workloads[workload].slo, CONFIDENCE);
             if judged.verdict == Verdict::TooFew {
                 let share =
-                    judged.requests_needed.map(|needed| needed as f64 / judged.requests.max(1) as f64);
+                    judged.needed_requests.map(|needed| needed as f64 / judged.requests.max(1) as f64);
                 let takes = share.and_then(|share| Nanos::from_secs(settings.duration.as_secs() * share));
                 open.push((policy.workloads[workload].name.clone(), takes));
             }

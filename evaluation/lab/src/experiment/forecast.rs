@@ -37,7 +37,7 @@ pub fn forecast(
     let mut forecasts = Vec::new();
     for (tenant, latencies) in latencies.into_iter().enumerate() {
         let judgement = judge(latencies, case.slos[tenant], CONFIDENCE);
-        let decides_after = judgement.requests_needed.and_then(|needed| {
+        let decides_after = judgement.needed_requests.and_then(|needed| {
             Nanos::from_secs(duration.as_secs() * needed as f64 / judgement.requests.max(1) as f64)
         });
         let decides_after = decides_after.filter(|_| judgement.verdict == Verdict::TooFew);

@@ -7,8 +7,7 @@ use super::run::CaseRun;
 use model::{Observation, Slo};
 use schemars::JsonSchema;
 use serde::Serialize;
-use units::Percentile;
-use verify::{Finding, Verdict, judge, summarize_lags};
+use verify::{Finding, Judgement, Verdict, judge, summarize_lags};
 
 /// The confidence of each verdict.
 pub(super) const CONFIDENCE: f64 = 0.95;
@@ -20,17 +19,9 @@ pub struct WorkloadResult {
     pub name: String,
     /// The name of the policy.
     pub policy: &'static str,
-    /// The latency of the SLO, seconds.
-    pub slo_s: f64,
-    /// The percentile of the SLO, 0 to 100.
-    pub percentile: f64,
-    /// The latency that was measured at that percentile, seconds; `None` when that request was not answered.
-    pub measured_s: Option<f64>,
-    /// The lower end of the confidence interval of the true percentile, seconds.
-    pub ci_low_s: Option<f64>,
-    /// Upper end of the confidence interval, seconds; `None` with too few requests.
-    pub ci_high_s: Option<f64>,
-    pub verdict: Verdict,
+    /// Comparison of the observations with the SLO.
+    #[serde(flatten)]
+    pub judgement: Judgement,
     /// True if the policy guarantees the SLO. False for a workload that is not admitted, or sends more than
     /// planned.
     #[serde(skip)]
@@ -77,7 +68,7 @@ fn workload_result(
     let latencies = observations_of(run, tenant).map(Observation::latency);
     let index = u32::try_from(tenant).expect("few workloads");
     let finding =
-        Finding::from_judgement(name, Some(policy.name().to_owned()), &judge(latencies, slo, CONFIDENCE))
+        Finding::from_judgement(name, Some(policy.name().to_owned()), judge(latencies, slo, CONFIDENCE))
             .with_lag(summarize_lags(run.report.generator_lags(index), slo.percentile));
     WorkloadResult {
         name: match case.case.name {
@@ -85,12 +76,7 @@ fn workload_result(
             case => format!("{case}/{name}"),
         },
         policy: policy.name(),
-        slo_s: finding.slo_s,
-        percentile: Percentile::percent(slo.percentile),
-        measured_s: finding.measured_s,
-        ci_low_s: finding.ci_low_s,
-        ci_high_s: finding.ci_high_s,
-        verdict: finding.verdict,
+        judgement: finding.judgement,
         is_promised: policy == PolicyName::Tailwright && case.promises(tenant),
         finding,
     }
@@ -106,5 +92,5 @@ fn observations_of(run: &CaseRun, workload: usize) -> impl Iterator<Item = &Obse
 /// it was not run.
 pub fn are_promises_kept<'a>(results: impl IntoIterator<Item = &'a WorkloadResult>) -> bool {
     let mut promised = results.into_iter().filter(|result| result.is_promised).peekable();
-    promised.peek().is_some() && promised.all(|result| result.verdict == Verdict::Met)
+    promised.peek().is_some() && promised.all(|result| result.judgement.verdict == Verdict::Met)
 }

@@ -91,6 +91,6 @@ fn tail_remark(outcomes: &[WorkloadOutcome]) -> String {
     for outcome in &outcomes[..3] {
         tails.push(format!("{} {}", outcome.name, format_time(percentile(outcome, 99.9))));
     }
-    let copy = outcomes[3].per_second;
+    let copy = outcomes[3].throughput_per_s;
     format!("99.9th percentiles: {}; the copy {copy:.0} requests/s", tails.join(", "))
 }

@@ -21,7 +21,7 @@ impl LimitConduct {
     fn of(found: &Finding) -> Self {
         match (found.kept_limits, found.kept_limits_sent) {
             // Who was not observed has kept to nothing.
-            _ if found.requests == 0 => Self::NotKnown,
+            _ if found.judgement.requests == 0 => Self::NotKnown,
             (Some(true), Some(false)) => Self::KeptUntilSent,
             (Some(true), _) => Self::Kept,
             (Some(false), _) | (None, Some(false)) => Self::NotKept,
@@ -155,7 +155,7 @@ mod tests {
 
     fn found(name: &str, intended: Option<bool>, sent: Option<bool>) -> Finding {
         let judgement = judge(vec![Some(Nanos(1000)); 10], "99% < 1ms".parse().unwrap(), 0.95);
-        let found = Finding::from_judgement(name, None, &judgement);
+        let found = Finding::from_judgement(name, None, judgement);
         Finding { kept_limits: intended, kept_limits_sent: sent, ..found }
     }
 

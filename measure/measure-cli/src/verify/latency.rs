@@ -25,7 +25,7 @@ pub fn axis() -> Axis {
 }
 
 pub fn status(found: &Finding) -> Status {
-    match found.verdict {
+    match found.judgement.verdict {
         _ if found.is_bound_broken() => Status::Bad,
         Verdict::Met => Status::Good,
         Verdict::NotMet => Status::Bad,
@@ -36,7 +36,7 @@ pub fn status(found: &Finding) -> Status {
 /// The measured percentiles with their confidence intervals, beside the SLOs.
 pub fn intervals<'a>(rows: impl IntoIterator<Item = (String, &'a Finding)>) -> Dots {
     let rows: Vec<_> = rows.into_iter().collect();
-    let open = rows.iter().filter(|(_, found)| found.ci_high_s.is_none()).count();
+    let open = rows.iter().filter(|(_, found)| found.judgement.ci_high_s.is_none()).count();
     let chart = Dots::new(
         "The percentile of each SLO: measured, with its confidence interval",
         axis(),
@@ -50,7 +50,11 @@ pub fn intervals<'a>(rows: impl IntoIterator<Item = (String, &'a Finding)>) -> D
         _ => format!("{open} intervals have no upper end: too few requests, or too many without an answer."),
     });
     rows.into_iter().fold(chart, |chart, (name, found)| {
-        chart.row(name, [found.ci_low_s, found.measured_s, found.ci_high_s], found.slo_s)
+        chart.row(
+            name,
+            [found.judgement.ci_low_s, found.judgement.measured_s, found.judgement.ci_high_s],
+            found.judgement.slo_s,
+        )
     })
 }
 
@@ -66,7 +70,7 @@ pub fn over_time(title: String, latency: Axis, found: &Finding, latencies: &Obse
     let lines = shares::without_duplicates(lines.map(|(name, points)| (name.to_owned(), points)));
     let mut chart = Chart::new(title, Axis::linear("intended time", Unit::Seconds), latency)
         .all(lines.into_iter().map(|(name, points)| Series::line(name, points)))
-        .reference(Reference::y(found.slo_s, format!("SLO p{}", found.percentile)));
+        .reference(Reference::y(found.judgement.slo_s, format!("SLO p{}", found.judgement.percentile)));
     if let Some(bound) = found.bound {
         chart = chart.reference(Reference::y(bound.bound_s, "bound").quiet());
     }
@@ -101,12 +105,12 @@ pub fn distribution(
     found: &Finding,
     lines: impl IntoIterator<Item = DistributionLine>,
 ) -> Chart {
-    let allowed = 1.0 - found.percentile / 100.0;
+    let allowed = 1.0 - found.judgement.percentile / 100.0;
     let lines: Vec<DistributionLine> = lines.into_iter().collect();
     let x = shares::latency_axis(
         "latency",
         lines.iter().map(|(_, points, _)| points.as_slice()),
-        Some(found.slo_s),
+        Some(found.judgement.slo_s),
     );
     let series = |(name, points, slot): DistributionLine| {
         let series = Series::steps(name, points);
@@ -117,7 +121,8 @@ pub fn distribution(
         .note("The SLO is met where the line passes left of and below its mark.");
     // An SLO for all requests has no place on a logarithm.
     if allowed > 0.0 {
-        chart = chart.marker(Marker::new(found.slo_s, allowed, format!("SLO {}", found.slo)));
+        chart =
+            chart.marker(Marker::new(found.judgement.slo_s, allowed, format!("SLO {}", found.judgement.slo)));
     }
     if let Some(bound) = found.bound {
         chart = chart.reference(Reference::x(bound.bound_s, "bound").quiet());

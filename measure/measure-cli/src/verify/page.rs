@@ -78,7 +78,7 @@ pub fn html(run: &VerifiedRun) -> String {
 
 /// What is not as wanted comes first.
 fn urgency(found: &Finding) -> u8 {
-    let open = match found.verdict {
+    let open = match found.judgement.verdict {
         _ if found.is_bound_broken() => 0,
         Verdict::NotMet => 0,
         Verdict::TooFew => 1,
@@ -89,8 +89,10 @@ fn urgency(found: &Finding) -> u8 {
 
 fn facts(findings: &Findings) -> Block {
     let admitted: Vec<&Finding> = findings.workloads.iter().filter(|found| found.admitted).collect();
-    let met =
-        admitted.iter().filter(|found| found.verdict == Verdict::Met && !found.is_bound_broken()).count();
+    let met = admitted
+        .iter()
+        .filter(|found| found.judgement.verdict == Verdict::Met && !found.is_bound_broken())
+        .count();
     let answer = match findings.overall() {
         OverallVerdict::AllMet => Status::Good,
         OverallVerdict::BoundBroken | OverallVerdict::SomeNotMet => Status::Bad,
@@ -137,8 +139,9 @@ fn verdicts(run: &VerifiedRun, ordered: &[&Finding]) -> Vec<Block> {
         table.push(cells);
     }
     let mut blocks = vec![table.into()];
-    if ordered.iter().any(|found| found.ci_low_s.is_some()) {
-        let rows = ordered.iter().map(|found| (format!("{} p{}", found.name, found.percentile), *found));
+    if ordered.iter().any(|found| found.judgement.ci_low_s.is_some()) {
+        let rows =
+            ordered.iter().map(|found| (format!("{} p{}", found.name, found.judgement.percentile), *found));
         blocks.push(latency::intervals(rows).into());
     }
     blocks
@@ -146,7 +149,7 @@ fn verdicts(run: &VerifiedRun, ordered: &[&Finding]) -> Vec<Block> {
 
 /// The first workloads, and the others behind a fold.
 fn folded(ordered: &[&Finding], blocks: impl Fn(&Finding) -> Vec<Block>) -> Vec<Block> {
-    let seen: Vec<&&Finding> = ordered.iter().filter(|found| found.requests > 0).collect();
+    let seen: Vec<&&Finding> = ordered.iter().filter(|found| found.judgement.requests > 0).collect();
     let (open, rest) = seen.split_at(seen.len().min(CHARTS_OPEN));
     let all = |part: &[&&Finding]| Block::grid(2, part.iter().flat_map(|found| blocks(found)));
     let mut parts = vec![all(open)];

@@ -16,8 +16,7 @@ use verify::{Finding, Findings, LimitFinding, OverallVerdict, SloWindow, Verdict
 pub struct FindingsDocument<'a> {
     policy: Option<&'a str>,
     /// What the verdicts on all workloads with a guarantee say together.
-    #[schemars(extend("enum" = ["met", "bound_broken", "not_met", "spoiled", "too_few"]))]
-    verdict: &'static str,
+    verdict: OverallVerdict,
     /// Why the bounds of the policy do not apply, where they do not: --without-bounds accepts that, or the policy is of version 1 and for several channels; then none is judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     bounds_do_not_apply: Option<&'a str>,
@@ -27,13 +26,7 @@ pub struct FindingsDocument<'a> {
 
 /// The findings as one JSON object.
 pub fn json(policy: Option<&str>, findings: &Findings, broken_bounds: Option<&str>) -> String {
-    let verdict = match findings.overall() {
-        OverallVerdict::AllMet => "met",
-        OverallVerdict::BoundBroken => "bound_broken",
-        OverallVerdict::SomeNotMet => "not_met",
-        OverallVerdict::Spoiled => "spoiled",
-        OverallVerdict::TooFew => "too_few",
-    };
+    let verdict = findings.overall();
     document(&FindingsDocument { policy, verdict, bounds_do_not_apply: broken_bounds, findings })
 }
 
@@ -64,11 +57,11 @@ pub fn lead(policy: Option<&str>, findings: &Findings) -> String {
         judged.iter().copied().partition(|found| found.is_spoiled());
     let (broken, sound): (Vec<&Finding>, Vec<&Finding>) =
         sound.into_iter().partition(|found| found.is_bound_broken());
-    let count = |verdict| sound.iter().filter(|found| found.verdict == verdict).count();
+    let count = |verdict| sound.iter().filter(|found| found.judgement.verdict == verdict).count();
     let mut parts = vec![format!("{} of {} met", count(Verdict::Met), plural(judged.len(), "SLO"))];
     for (count, what) in [
         (broken.len(), "bound broken"),
-        (count(Verdict::NotMet), "not met"),
+        (count(Verdict::NotMet), Verdict::NotMet.words()),
         (count(Verdict::TooFew), "open for lack of requests"),
         (spoiled.len(), "without a verdict because requests were sent too late"),
     ] {
@@ -82,12 +75,10 @@ pub fn lead(policy: Option<&str>, findings: &Findings) -> String {
 
 /// The verdict in words.
 pub fn verdict(found: &Finding) -> &'static str {
-    match found.verdict {
+    match found.judgement.verdict {
         _ if found.is_spoiled() => "sent too late",
         _ if found.is_bound_broken() => "bound broken",
-        Verdict::Met => "met",
-        Verdict::NotMet => "not met",
-        Verdict::TooFew => "too few",
+        verdict => verdict.words(),
     }
 }
 
@@ -97,18 +88,19 @@ pub const VERDICTS: [&str; 10] =
 
 /// A workload as a row.
 pub fn verdict_row(found: &Finding) -> Vec<String> {
-    let measured = match found.measured_s {
-        None if found.requests > 0 => "no answer".to_owned(),
+    let judgement = found.judgement;
+    let measured = match judgement.measured_s {
+        None if judgement.requests > 0 => "no answer".to_owned(),
         other => other.map_or_else(|| "–".to_owned(), time),
     };
     vec![
         found.name.clone(),
         if found.admitted { verdict(found).to_owned() } else { format!("({})", verdict(found)) },
-        found.slo.to_string(),
+        judgement.slo.to_string(),
         measured,
-        from_to(interval_end(found.ci_low_s), &interval_end(found.ci_high_s)),
-        found.requests.to_string(),
-        found.over.to_string(),
+        from_to(interval_end(judgement.ci_low_s), &interval_end(judgement.ci_high_s)),
+        judgement.requests.to_string(),
+        judgement.over.to_string(),
         found.failed.to_string(),
         found.lost.to_string(),
         needed(found),
@@ -129,8 +121,8 @@ fn verdicts(findings: &Findings) -> String {
 
 /// How many requests it takes for a verdict, and how long at the observed rate; none where there is one.
 fn needed(found: &Finding) -> String {
-    let needed = found.needed_requests.map(|needed| Unit::Plain.format(about(needed as f64)));
-    match (found.verdict, needed) {
+    let needed = found.judgement.needed_requests.map(|needed| Unit::Plain.format(about(needed as f64)));
+    match (found.judgement.verdict, needed) {
         (Verdict::TooFew, Some(needed)) => match found.needed_s {
             Some(long) => format!("{needed} in {}", long_time(long)),
             None => needed,
@@ -158,8 +150,16 @@ fn about(value: f64) -> f64 {
 }
 
 /// Names of the columns of [`window_row`], the first of words.
-pub const WINDOWS: [&str; 8] =
-    ["workload", "windows", "met", "not met", "too few", "over in these", "worst", "at"];
+pub const WINDOWS: [&str; 8] = [
+    "workload",
+    "windows",
+    Verdict::Met.words(),
+    Verdict::NotMet.words(),
+    Verdict::TooFew.words(),
+    "over in these",
+    "worst",
+    "at",
+];
 
 /// How a workload fared in the windows of a run, as a row; none where it has none.
 pub fn window_row(found: &Finding) -> Option<Vec<String>> {
@@ -288,7 +288,7 @@ fn lag(findings: &Findings) -> String {
         if let Some(lag) = found.lag.filter(|lag| lag.max_s > 0.0) {
             let mut row = vec![found.name.clone()];
             row.extend([lag.median_s, lag.at_percentile_s, lag.max_s].map(time));
-            row.push(percent(lag.at_percentile_s / found.slo_s));
+            row.push(percent(lag.at_percentile_s / found.judgement.slo_s));
             rows.push(row);
         }
     }

@@ -21,7 +21,7 @@ mod spec;
 mod storage_server;
 mod workload;
 
-pub use outcome::{SloVerdict, WorkloadOutcome};
+pub use outcome::WorkloadOutcome;
 pub use rules::{ServerRules, StageRule};
 pub use spec::{RecordedRequests, trace_on_server};
 pub(crate) use spec::{ScenarioWorkloadSpec, ServerSpec};

@@ -10,53 +10,58 @@
 //! independent ([`needed_for_tolerance`]); they are not quite, so more is better.
 
 use crate::ScenarioRun;
-use ::model::Slo;
+use ::model::{Slo, Verdict};
 use confidence::needed_for_tolerance;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use sim::engine::{Estimate, Histogram};
 use units::{Nanos, Percentile};
 
 /// The percentile that is measured of a workload without an SLO.
 const PERCENT_WITHOUT_SLO: f64 = 99.0;
 
-/// Verdict on an SLO.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SloVerdict {
-    /// The percentile is at most the latency of the SLO.
-    Met,
-    /// The percentile is above the latency of the SLO.
-    Missed,
-    /// There are too few requests for the percentile to mean anything.
-    TooFew {
-        /// Number of requests needed; none for an SLO of 100 %, which no number of requests proves.
-        needed: Option<u64>,
-    },
-}
-
 /// Latencies of a workload in a simulation, with the verdict on its SLO.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct WorkloadOutcome {
     /// The name of the workload.
     pub name: String,
-    /// The SLO that it asks for; none for best effort.
+    /// Latency of its SLO, in seconds; null for best effort.
+    #[serde(rename = "slo_s", serialize_with = "slo_seconds")]
+    #[schemars(with = "Option<f64>")]
     pub slo: Option<Slo>,
-    /// Measured percentile: that of the SLO, or 99.
+    /// Measured percentile, 0 to 100: that of the SLO, or 99.
+    #[serde(serialize_with = "percent")]
+    #[schemars(with = "f64")]
     pub percentile: Percentile,
+    /// That percentile of the response times, in seconds; null without requests.
+    pub measured_s: Option<f64>,
+    /// Lower end of its confidence interval, in seconds.
+    pub ci_low_s: Option<f64>,
+    /// Upper end of its confidence interval, in seconds.
+    pub ci_high_s: Option<f64>,
+    /// Verdict on the SLO by the measured percentile; null without an SLO.
+    pub verdict: Option<Verdict>,
+    /// Number of requests that a verdict needs, if there are too few; none for an SLO of 100 %, which no number
+    /// of requests proves.
+    #[serde(skip)]
+    pub needed_requests: Option<u64>,
     /// Requests measured, of all replications.
     pub requests: u64,
-    /// The percentile of the response times, nanoseconds; none without requests.
-    pub measured_ns: Option<f64>,
-    /// Lower end of its confidence interval, nanoseconds.
-    pub low_ns: Option<f64>,
-    /// Upper end of its confidence interval, nanoseconds.
-    pub high_ns: Option<f64>,
-    /// Share of the requests that took longer than the SLO.
-    pub over: Option<f64>,
-    /// Verdict on the SLO; none without an SLO.
-    pub verdict: Option<SloVerdict>,
+    /// Share of the requests that took longer than the SLO; null without an SLO and without requests.
+    pub over_slo: Option<f64>,
     /// Completions per second within the window.
-    pub per_second: f64,
+    pub throughput_per_s: f64,
     /// Response times of all replications.
+    #[serde(skip)]
     pub response: Histogram,
+}
+
+fn slo_seconds<S: Serializer>(slo: &Option<Slo>, serializer: S) -> Result<S::Ok, S::Error> {
+    slo.map(|slo| slo.latency.0).serialize(serializer)
+}
+
+fn percent<S: Serializer>(percentile: &Percentile, serializer: S) -> Result<S::Ok, S::Error> {
+    percentile.percent().serialize(serializer)
 }
 
 impl ScenarioRun {
@@ -75,18 +80,21 @@ impl ScenarioRun {
         let measured = response.percentile(percentile);
         let interval = measured
             .and_then(|measured| woodruff_interval(&runs, &response, percentile, measured, confidence));
+        let interval = interval.unwrap_or_default();
         let seconds: f64 = self.report.runs.iter().map(|run| run.duration.as_secs()).sum();
+        let judged = workload.slo.map(|slo| verdict(slo, measured, response.count(), confidence));
         WorkloadOutcome {
             name: workload.name.clone(),
             slo: workload.slo,
             percentile,
+            measured_s: measured.map(|measured| measured.0 as f64 / 1e9),
+            ci_low_s: interval.low_ns.map(|ns| ns / 1e9),
+            ci_high_s: interval.high_ns.map(|ns| ns / 1e9),
+            verdict: judged.map(|(verdict, _)| verdict),
+            needed_requests: judged.and_then(|(_, needed)| needed),
             requests: response.count(),
-            measured_ns: measured.map(|measured| measured.0 as f64),
-            low_ns: interval.and_then(|interval| interval.low_ns),
-            high_ns: interval.and_then(|interval| interval.high_ns),
-            over: workload.slo.and_then(|slo| response.share_above(slo_ns(slo))),
-            verdict: workload.slo.map(|slo| verdict(slo, measured, response.count(), confidence)),
-            per_second: if seconds > 0.0 { response.count() as f64 / seconds } else { 0.0 },
+            over_slo: workload.slo.and_then(|slo| response.share_above(slo_ns(slo))),
+            throughput_per_s: if seconds > 0.0 { response.count() as f64 / seconds } else { 0.0 },
             response,
         }
     }
@@ -104,22 +112,24 @@ fn slo_ns(slo: Slo) -> u64 {
     ns
 }
 
-fn verdict(slo: Slo, measured: Option<Nanos>, requests: u64, confidence: f64) -> SloVerdict {
+/// Compares the measured percentile with the SLO. With too few requests, the second value is the number that
+/// a verdict needs; an SLO of 100 % has none, because no number of requests proves it.
+fn verdict(slo: Slo, measured: Option<Nanos>, requests: u64, confidence: f64) -> (Verdict, Option<u64>) {
     let coverage = slo.percentile.percent() / 100.0;
     let is_over = measured.is_some_and(|measured| measured.0 > slo_ns(slo));
     if coverage >= 1.0 {
         // A request may be longer than all before it: one shows that the SLO is missed, none that it is met.
-        return if is_over { SloVerdict::Missed } else { SloVerdict::TooFew { needed: None } };
+        return (if is_over { Verdict::NotMet } else { Verdict::TooFew }, None);
     }
     let needed = needed_for_tolerance(coverage, confidence) as u64;
     if requests < needed || measured.is_none() {
-        return SloVerdict::TooFew { needed: Some(needed) };
+        return (Verdict::TooFew, Some(needed));
     }
-    if is_over { SloVerdict::Missed } else { SloVerdict::Met }
+    (if is_over { Verdict::NotMet } else { Verdict::Met }, None)
 }
 
 /// A confidence interval of a percentile; an end that lies beyond the longest latency is not known.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct PercentileInterval {
     low_ns: Option<f64>,
     high_ns: Option<f64>,

@@ -9,6 +9,7 @@ use model::{OperationError, Policy};
 use operation::document::document;
 use operation::policy_file::read_policy;
 use plan::cluster::ClusterProblem;
+use scenario::server::WorkloadOutcome;
 use schemars::JsonSchema;
 use serde::Serialize;
 use simulate::simulation::{
@@ -34,14 +35,14 @@ struct SimulatedServerDocument<'a> {
     name: &'a str,
     /// The device time of the best-effort requests that flood the server, seconds; null without such a flood.
     flood_request_s: Option<f64>,
-    workloads: Vec<BoundedOutcomeDocument>,
+    workloads: Vec<BoundedOutcomeDocument<'a>>,
 }
 
 /// Measured latency of a workload, beside its bound.
 #[derive(Serialize, JsonSchema)]
-struct BoundedOutcomeDocument {
+struct BoundedOutcomeDocument<'a> {
     #[serde(flatten)]
-    outcome: workloads::WorkloadOutcomeDocument,
+    outcome: &'a WorkloadOutcome,
     bound_s: Option<f64>,
     longest_s: Option<f64>,
     /// `held`, `broken`, or `exceeded` where an assumption of the bound did not hold; null without a bound, and where one that
@@ -151,8 +152,9 @@ fn json(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {
     let servers = simulation.servers.iter().map(|server| SimulatedServerDocument {
         name: &server.name,
         flood_request_s: flood_of(simulation, &server.name),
-        workloads: workloads::documents(&server.outcomes)
-            .into_iter()
+        workloads: server
+            .outcomes
+            .iter()
             .zip(&server.bounds)
             .map(|(outcome, bound)| BoundedOutcomeDocument {
                 outcome,

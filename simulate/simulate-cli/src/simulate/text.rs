@@ -4,6 +4,7 @@ use crate::simulate::figure::{interval, plain};
 use crate::simulate::measured::{class_table, evenness};
 use crate::simulate::workloads;
 use cli::terminal::TextTable;
+use scenario::server::WorkloadOutcome;
 use schemars::JsonSchema;
 use serde::Serialize;
 use sim::engine::SimulationPlan;
@@ -35,7 +36,7 @@ pub(crate) struct VariantDocument<'a> {
     classes: Vec<ClassFigures<'a>>,
     /// Results of the workloads of a storage server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    workloads: Vec<workloads::WorkloadOutcomeDocument>,
+    workloads: Vec<WorkloadOutcome>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -69,7 +70,7 @@ pub(crate) fn document<'a>(view: &VariantFigures<'a>) -> VariantDocument<'a> {
         evenness,
         tiers: (0..view.case.network.stations.len()).map(|station| tier(view, station)).collect(),
         classes: view.classes(),
-        workloads: workloads::documents(&view.workloads),
+        workloads: view.workloads.clone(),
     }
 }
 

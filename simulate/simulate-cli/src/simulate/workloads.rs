@@ -1,65 +1,10 @@
-//! Results of the workloads of a storage server, with the verdicts on their SLOs: table, JSON, lines of a
-//! page.
+//! Results of the workloads of a storage server, with the verdicts on their SLOs: table, lines of a page.
 
 use cli::from_to;
 use cli::terminal::{Align, TextTable};
+use model::Verdict;
 use operation::text::{percent, time};
-use scenario::server::{SloVerdict, WorkloadOutcome};
-use schemars::JsonSchema;
-use serde::Serialize;
-
-/// A workload in JSON.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct WorkloadOutcomeDocument {
-    name: String,
-    slo_s: Option<f64>,
-    percentile: f64,
-    measured_s: Option<f64>,
-    ci_low_s: Option<f64>,
-    ci_high_s: Option<f64>,
-    /// Null without an SLO.
-    verdict: Option<verify::Verdict>,
-    requests: u64,
-    over_slo: Option<f64>,
-    throughput_per_s: f64,
-}
-
-/// The workloads as JSON documents.
-pub(crate) fn documents(outcomes: &[WorkloadOutcome]) -> Vec<WorkloadOutcomeDocument> {
-    outcomes.iter().map(document).collect()
-}
-
-fn document(outcome: &WorkloadOutcome) -> WorkloadOutcomeDocument {
-    WorkloadOutcomeDocument {
-        name: outcome.name.clone(),
-        slo_s: outcome.slo.map(|slo| slo.latency.0),
-        percentile: outcome.percentile.percent(),
-        measured_s: outcome.measured_ns.map(|ns| ns / 1e9),
-        ci_low_s: outcome.low_ns.map(|ns| ns / 1e9),
-        ci_high_s: outcome.high_ns.map(|ns| ns / 1e9),
-        verdict: outcome.verdict.map(verdict),
-        requests: outcome.requests,
-        over_slo: outcome.over,
-        throughput_per_s: outcome.per_second,
-    }
-}
-
-/// The verdict in documents, as `tailwright verify` says it.
-fn verdict(kept: SloVerdict) -> verify::Verdict {
-    match kept {
-        SloVerdict::Met => verify::Verdict::Met,
-        SloVerdict::Missed => verify::Verdict::NotMet,
-        SloVerdict::TooFew { .. } => verify::Verdict::TooFew,
-    }
-}
-
-fn name(kept: SloVerdict) -> &'static str {
-    match kept {
-        SloVerdict::Met => "met",
-        SloVerdict::Missed => "not met",
-        SloVerdict::TooFew { .. } => "too few",
-    }
-}
+use scenario::server::WorkloadOutcome;
 
 /// The headings of the cells of [`row`].
 pub(crate) const HEADINGS: [&str; 7] =
@@ -67,29 +12,31 @@ pub(crate) const HEADINGS: [&str; 7] =
 
 /// Cells of a workload.
 pub(crate) fn row(outcome: &WorkloadOutcome) -> Vec<String> {
-    let interval = match (outcome.low_ns, outcome.high_ns) {
+    let interval = match (outcome.ci_low_s, outcome.ci_high_s) {
         (None, None) => "-".to_owned(),
         (low, high) => from_to(time_or(low, "?"), &time_or(high, "?")),
     };
     let verdict = match outcome.verdict {
         None => String::new(),
-        Some(SloVerdict::TooFew { needed: Some(needed) }) => format!("too few requests: {needed} are needed"),
-        Some(SloVerdict::TooFew { needed: None }) => "not missed; no sample shows 100 %".to_owned(),
-        Some(kept) => name(kept).to_owned(),
+        Some(verdict @ (Verdict::Met | Verdict::NotMet)) => verdict.words().to_owned(),
+        Some(Verdict::TooFew) => outcome.needed_requests.map_or_else(
+            || "not missed; no sample shows 100 %".to_owned(),
+            |needed| format!("too few requests: {needed} are needed"),
+        ),
     };
     vec![
         outcome.name.clone(),
         outcome.slo.map_or_else(|| "best effort".to_owned(), |slo| slo.to_string()),
-        format!("{} {}", outcome.percentile, time_or(outcome.measured_ns, "-")),
+        format!("{} {}", outcome.percentile, time_or(outcome.measured_s, "-")),
         interval,
-        outcome.over.map_or_else(|| "-".to_owned(), percent),
+        outcome.over_slo.map_or_else(|| "-".to_owned(), percent),
         outcome.requests.to_string(),
         verdict,
     ]
 }
 
-fn time_or(ns: Option<f64>, unknown: &str) -> String {
-    ns.map_or_else(|| unknown.to_owned(), |ns| time(ns / 1e9))
+fn time_or(seconds: Option<f64>, unknown: &str) -> String {
+    seconds.map_or_else(|| unknown.to_owned(), time)
 }
 
 /// Returns the table, with the `before` columns in front of those of workloads.

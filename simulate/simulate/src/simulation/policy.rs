@@ -3,13 +3,14 @@
 use crate::simulation::replication_progress::{ReplicationProgress, SeriesPlace, nothing_complete};
 use model::{
     Condition, Job, Op, OperationError, Policy, PolicyServer, PolicyWorkload, Request, ServerClass, Stage,
+    Verdict,
 };
 use operation::{Notice, ProgressObserver};
 use operation::{ServerRun, check_conditions};
 use plan::cluster::{ClusterProblem, enforced_class};
 use scenario::server::{
-    RecordedRequests, ServerRules, SimulatedWorkload, SloVerdict, StorageServer, WorkloadOutcome,
-    WorkloadRequests, trace_on_server,
+    RecordedRequests, ServerRules, SimulatedWorkload, StorageServer, WorkloadOutcome, WorkloadRequests,
+    trace_on_server,
 };
 use scenario::{ScenarioRun, SimulationCase};
 use sim::engine::{ReplicationVerdict, SimulationPlan};
@@ -108,7 +109,7 @@ impl PolicySimulation {
 
 /// Returns true if no SLO is missed or undecided.
 pub fn are_slos_met(outcomes: &[WorkloadOutcome]) -> bool {
-    outcomes.iter().all(|outcome| matches!(outcome.verdict, None | Some(SloVerdict::Met)))
+    outcomes.iter().all(|outcome| matches!(outcome.verdict, None | Some(Verdict::Met)))
 }
 
 /// Simulates every server of a policy with the traces and devices of a cluster. Once `interrupted` returns

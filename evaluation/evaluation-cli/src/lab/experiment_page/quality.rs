@@ -49,7 +49,7 @@ pub(super) fn blocks(view: &ExperimentView) -> Vec<Block> {
 
 /// The worst of all workloads.
 fn row(view: &ExperimentView, done: &PlayedCase) -> Vec<String> {
-    let lags = || done.rows.iter().filter_map(|row| Some((row.finding.lag?, row.slo_s)));
+    let lags = || done.rows.iter().filter_map(|row| Some((row.finding.lag?, row.judgement.slo_s)));
     let worst = |of: &dyn Fn((verify::LagFinding, f64)) -> f64| lags().map(of).fold(0.0, f64::max);
     let ran = &done.played.report;
     let unanswered = ran.observations.requests.iter().filter(|request| request.latency().is_none()).count();
