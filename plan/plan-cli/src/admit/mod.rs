@@ -3,7 +3,7 @@
 pub(crate) mod text;
 
 use crate::admit::text as admission;
-use crate::arguments::{PredictionArgs, ProcedureChoice};
+use crate::arguments::{PredictionArgs, procedure};
 use clap::Args;
 use cli::exit::VerbAnswer;
 use cli::quantities::results;
@@ -11,6 +11,7 @@ use cli::terminal::{self, TerminalObserver};
 use model::OperationError;
 use operation::files::{check_writable, write_wanted};
 use plan::admission::{AdmissionQuestion, admission_policy, admit};
+use plan::prediction::ProcedureName;
 use std::path::PathBuf;
 
 const HELP: &str = "\
@@ -32,14 +33,6 @@ Events, one per line:
   arrive web-1 web-2        together or not at all
   depart mail
 
-Models, from the one that assumes least:
-  worst-case     that workloads stay within the burst curves of their traces
-  probabilistic  that workloads (or groups) are independent, like their traces
-  replayed       the same; estimated by replays of the traces at random shifts
-  calibrated     replayed, with margins from held-out windows of the traces for
-                 the next window of traffic; see --coverage
-And to compare with: published-snc, priority-meister; on links: silo, silo++, qjump, qjump++.
-
 Exit codes: 0 all workloads are admitted; 1 a workload was refused; 2 bad input.";
 
 /// Decide on arriving and departing workloads, and say why one is refused.
@@ -49,8 +42,8 @@ pub struct AdmitArgs {
     #[command(flatten)]
     prediction: PredictionArgs,
     /// By which model or procedure: what must hold for all workloads after each arrival.
-    #[arg(long, value_name = "MODEL", value_enum, default_value = "worst-case")]
-    model: ProcedureChoice,
+    #[arg(long, value_name = "MODEL", value_parser = procedure(), default_value = "worst-case")]
+    model: ProcedureName,
     /// Arrivals and departures (default: all workloads arrive, in the order of the input).
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
@@ -64,9 +57,9 @@ pub struct AdmitArgs {
 
 pub fn run(args: &AdmitArgs) -> Result<VerbAnswer, OperationError> {
     check_writable(args.output.as_deref(), "policy")?;
-    let mut source = args.prediction.source(&[args.model.into()])?;
+    let mut source = args.prediction.source(&[args.model])?;
     source.cluster.results = results([&args.output]);
-    let question = AdmissionQuestion { source, procedure: args.model.into(), events: args.events.clone() };
+    let question = AdmissionQuestion { source, procedure: args.model, events: args.events.clone() };
     let (problem, outcome) = admit(&question, &TerminalObserver)?;
     let written = write_wanted(args.output.as_deref(), "policy", || {
         operation::document::pretty(&admission_policy(&problem, &outcome))

@@ -8,8 +8,7 @@ use operation::text::{percent, time};
 use placement::admission::AdmissionGuarantee;
 use plan::admission::{AdmissionAnswer, AdmissionDecision, AdmissionEvent, AdmissionOutcome};
 use plan::prediction::{
-    PredictionProblem, ProcedureName, SloCalibrationReport, describe_refusal, report_slo_calibration,
-    server_name,
+    ModelName, PredictionProblem, SloCalibrationReport, describe_refusal, report_slo_calibration, server_name,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,7 +27,7 @@ pub(crate) fn text(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
     text.push_str(&decisions(problem, admission));
     text.push('\n');
     text.push_str(&present(admission));
-    text.push_str(&format!("\n{}: {}\n", admission.procedure.name(), admission.procedure.assumption()));
+    text.push_str(&format!("\n{}: {}\n", admission.procedure.name(), admission.procedure.row().assumption));
     for sentence in calibration(problem, admission).iter().flat_map(SloCalibrationReport::sentences) {
         text.push_str(&format!("{sentence}\n"));
     }
@@ -46,7 +45,7 @@ fn who_is_refused(refused: usize, again: usize) -> String {
 
 /// The evidence that decisions by the calibrated model rest on.
 fn calibration(problem: &PredictionProblem, admission: &AdmissionOutcome) -> Option<SloCalibrationReport> {
-    (admission.procedure == ProcedureName::Calibrated).then(|| report_slo_calibration(problem, &Silent))
+    (admission.procedure == ModelName::Calibrated.into()).then(|| report_slo_calibration(problem, &Silent))
 }
 
 /// Describes the number of servers in use.

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use model::OperationError;
-use plan::prediction::{CalibrationGoal, CalibrationScope, ProcedureName};
+use plan::prediction::{CalibrationGoal, CalibrationScope, ModelName, ProcedureName};
 use units::{Nanos, Percentile};
 
 /// Unit that the coverage counts.
@@ -34,7 +34,7 @@ impl CalibrationArgs {
     /// Returns the goal that these flags set for the given procedures.
     pub(crate) fn goal_for(&self, procedures: &[ProcedureName]) -> Result<CalibrationGoal, OperationError> {
         let goal = self.goal()?;
-        if goal != CalibrationGoal::default() && !procedures.contains(&ProcedureName::Calibrated) {
+        if goal != CalibrationGoal::default() && !procedures.contains(&ModelName::Calibrated.into()) {
             return Err(OperationError::input(
                 "--coverage, --horizon and --coverage-of belong to --model calibrated",
             ));

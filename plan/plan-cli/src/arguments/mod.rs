@@ -9,5 +9,5 @@ mod prediction;
 pub(crate) use calibration::CalibrationArgs;
 pub use cluster::{ClusterArgs, MayLack};
 pub(crate) use method::MethodArgs;
-pub(crate) use model::{ModelChoice, ProcedureChoice};
+pub(crate) use model::{model, procedure};
 pub(crate) use prediction::{PredictionArgs, prediction_source};

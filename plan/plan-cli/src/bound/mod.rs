@@ -3,7 +3,7 @@
 pub(crate) mod page;
 pub(crate) mod text;
 
-use crate::arguments::{ModelChoice, PredictionArgs};
+use crate::arguments::{PredictionArgs, model};
 use crate::bound::text as bounds;
 use clap::Args;
 use cli::exit::VerbAnswer;
@@ -27,14 +27,6 @@ Examples:
 
 All workloads share one server and have priorities by SLO: the tighter the latency, the higher.
 
-Models, from the one that assumes least:
-  worst-case     that workloads stay within the burst curves of their traces
-  probabilistic  that workloads (or groups) are independent, like their traces
-  replayed       the same; estimated by replays of the traces at random shifts
-  calibrated     replayed, with margins from held-out windows of the traces for
-                 the next window of traffic; see --coverage
-  published-snc  SNC-Meister as published; bursty traffic exceeds it
-
 The latency of the idle storage stack, where the device profile has it, is part of every figure.
 
 Exit codes: 0 done; 2 bad input.";
@@ -46,8 +38,8 @@ pub struct BoundArgs {
     #[command(flatten)]
     prediction: PredictionArgs,
     /// By which models (default: worst-case, probabilistic and replayed, side by side).
-    #[arg(long, value_name = "MODEL", value_enum, value_delimiter = ',')]
-    model: Vec<ModelChoice>,
+    #[arg(long, value_name = "MODEL", value_parser = model(), value_delimiter = ',')]
+    model: Vec<ModelName>,
     /// The percentile that models are asked about, such as 99.9 (default: that of each workload's SLO).
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     percentile: Option<Percentile>,
@@ -61,11 +53,11 @@ pub struct BoundArgs {
 
 pub fn run(args: &BoundArgs) -> Result<VerbAnswer, OperationError> {
     check_writable(args.report.as_deref(), "report")?;
-    let mut models: Vec<ModelName> = args.model.iter().map(|&choice| choice.into()).collect();
+    let mut models = args.model.clone();
     if models.is_empty() {
         models = ModelName::SIDE_BY_SIDE.to_vec();
     }
-    let procedures: Vec<_> = models.iter().map(|model| model.as_procedure()).collect();
+    let procedures: Vec<_> = models.iter().map(|&model| model.into()).collect();
     let mut source = args.prediction.source(&procedures)?;
     source.cluster.results = results([&args.report]);
     let problem = PredictionProblem::read(&source, &TerminalObserver)?;

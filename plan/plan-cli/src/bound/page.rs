@@ -62,7 +62,7 @@ fn table(view: &BoundsView) -> Table {
 
 fn how_to_read(view: &BoundsView) -> Vec<Block> {
     let assumption = |model: &plan::prediction::ModelName| {
-        Block::paragraph(format!("{}: {}.", model.name(), model.assumption()))
+        Block::paragraph(format!("{}: {}.", model.name(), model.row().assumption))
     };
     let mut blocks: Vec<Block> = view.models.iter().map(assumption).collect();
     if view.bounds.iter().any(|bound| bound.latency.is_ok_and(|found| found.estimate.is_some())) {

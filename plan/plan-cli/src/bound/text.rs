@@ -119,7 +119,7 @@ pub(crate) fn text(view: &BoundsView) -> String {
             "{}: {} of {count} within their SLO; {}\n",
             model.name(),
             view.kept(model),
-            model.assumption()
+            model.row().assumption
         ));
     }
     for sentence in view.calibration.iter().flat_map(CalibrationReport::sentences) {

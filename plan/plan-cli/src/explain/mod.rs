@@ -3,7 +3,7 @@
 pub(crate) mod predicted;
 pub(crate) mod text;
 
-use crate::arguments::{CalibrationArgs, ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
+use crate::arguments::{CalibrationArgs, ClusterArgs, MayLack, MethodArgs, model, prediction_source};
 use crate::explain::text as derivation;
 use clap::Args;
 use cli::exit::VerbAnswer;
@@ -48,8 +48,8 @@ pub struct ExplainArgs {
     #[arg(long, value_name = "POLICY.json", conflicts_with_all = ["policy", "order", "effort", "time_budget", "fast_first_fit", "segments", "preemptive"])]
     plan: Option<PathBuf>,
     /// By which model: derive what it predicts when all workloads share one server, as `tailwright bound` has it.
-    #[arg(long, value_name = "MODEL", value_enum, conflicts_with_all = ["plan", "policy", "order", "fast_first_fit", "segments", "effort", "time_budget"])]
-    model: Option<ModelChoice>,
+    #[arg(long, value_name = "MODEL", value_parser = model(), conflicts_with_all = ["plan", "policy", "order", "fast_first_fit", "segments", "effort", "time_budget"])]
+    model: Option<ModelName>,
     /// The percentile that a model is asked about, such as 99.9 (default: that of the SLO).
     #[arg(long, value_name = "PERCENT", requires = "model", value_parser = percentage)]
     percentile: Option<Percentile>,
@@ -110,15 +110,14 @@ pub fn run(args: &ExplainArgs) -> Result<VerbAnswer, OperationError> {
 }
 
 impl ExplainArgs {
-    fn explain_prediction(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
+    fn explain_prediction(&self, model: ModelName) -> Result<VerbAnswer, OperationError> {
         let mut source = prediction_source(&self.cluster, self.groups.as_deref(), self.link_only)?;
         source.preemptive = self.method.is_preemptive();
-        source.calibration = self.calibration.goal_for(&[ModelName::from(model).as_procedure()])?;
+        source.calibration = self.calibration.goal_for(&[model.into()])?;
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let names: Vec<&str> = problem.workloads.iter().map(|workload| workload.spec.name.as_str()).collect();
         let workload = find_workload(&self.workload, &names)?;
-        let derivation =
-            prediction::derive(&problem, workload, model.into(), self.percentile, &TerminalObserver);
+        let derivation = prediction::derive(&problem, workload, model, self.percentile, &TerminalObserver);
         if self.json {
             terminal::print(&operation::document::document(&derivation));
         } else {

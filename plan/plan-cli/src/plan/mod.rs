@@ -8,7 +8,7 @@ pub(crate) mod placement_page;
 pub(crate) mod table;
 pub(crate) mod text;
 
-use crate::arguments::{CalibrationArgs, ClusterArgs, MayLack, MethodArgs, ModelChoice, prediction_source};
+use crate::arguments::{CalibrationArgs, ClusterArgs, MayLack, MethodArgs, model, prediction_source};
 use crate::plan::text as planned;
 use clap::Args;
 use cli::exit::VerbAnswer;
@@ -69,8 +69,8 @@ pub struct PlanArgs {
     #[command(flatten)]
     method: MethodArgs,
     /// By which model: place by what it predicts, not by guaranteed limits: fewer servers for a stated assumption.
-    #[arg(long, value_name = "MODEL", value_enum, conflicts_with_all = ["policy", "order", "fast_first_fit", "segments", "effort", "time_budget", "keep", "compare"])]
-    model: Option<ModelChoice>,
+    #[arg(long, value_name = "MODEL", value_parser = model(), conflicts_with_all = ["policy", "order", "fast_first_fit", "segments", "effort", "time_budget", "keep", "compare"])]
+    model: Option<ModelName>,
     /// Workloads that may burst together, with --model (a table with the columns workload and group, or one
     /// group per line, or JSON arrays of names).
     #[arg(long, value_name = "FILE", requires = "model")]
@@ -145,23 +145,21 @@ pub(crate) fn answer(run: &PlanRun) -> VerbAnswer {
 }
 
 impl PlanArgs {
-    fn place_by_model(&self, model: ModelChoice) -> Result<VerbAnswer, OperationError> {
+    fn place_by_model(&self, model: ModelName) -> Result<VerbAnswer, OperationError> {
         let mut source = prediction_source(&self.cluster, self.groups.as_deref(), false)?;
         source.preemptive = self.method.is_preemptive();
         source.cluster.results = results([&self.output, &self.report]);
-        source.calibration = self.calibration.goal_for(&[ModelName::from(model).as_procedure()])?;
+        source.calibration = self.calibration.goal_for(&[model.into()])?;
         let stop = stop_on_termination();
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
         let interrupted = || stop.load(Ordering::Relaxed);
-        if ModelName::from(model) == ModelName::Calibrated
-            && !calibrate_slos(&problem, &interrupted, &TerminalObserver)
-        {
+        if model == ModelName::Calibrated && !calibrate_slos(&problem, &interrupted, &TerminalObserver) {
             return Err(OperationError::machine(
                 "interrupted while held-out windows were replayed: no workload is placed",
             )
             .hint("fewer windows take less time: a longer --horizon, a lower --coverage"));
         }
-        let placed = place(&problem, model.into(), &interrupted, &TerminalObserver);
+        let placed = place(&problem, model, &interrupted, &TerminalObserver);
         // A plan without a workload replaces no earlier one.
         let is_empty = placed.interrupted && placed.packing.servers.is_empty();
         let policy = self.output.as_deref().filter(|_| !is_empty);

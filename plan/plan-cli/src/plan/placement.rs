@@ -55,7 +55,7 @@ pub(crate) fn risks(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec
     let forecasts: Vec<&WorkloadForecast> = placed.servers.iter().flatten().collect();
     let model = placed.model;
     let by_model = within_slo(problem, &forecasts, |forecast| forecast.bound.seconds());
-    let mut risks = vec![format!("{}: {by_model} ({})", model.name(), model.assumption())];
+    let mut risks = vec![format!("{}: {by_model} ({})", model.name(), model.row().assumption)];
     risks.extend(calibration(problem, placed).iter().flat_map(SloCalibrationReport::sentences));
     if forecasts.iter().any(|forecast| forecast.worst_case.is_none()) {
         // Interrupted before all of them were computed.
@@ -189,7 +189,7 @@ pub(crate) fn json(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
         servers_lower_bound: placed.packing.lower_bound,
         workloads_admitted: problem.workloads.len() - placed.packing.refused.len(),
         model: placed.model.name(),
-        assumption: placed.model.assumption(),
+        assumption: placed.model.row().assumption,
         elapsed_s: answered_after_s(),
         search_s: placed.search.as_secs_f64(),
         forecasts: forecasts.map(|(number, forecast)| entry(problem, number, forecast)).collect(),

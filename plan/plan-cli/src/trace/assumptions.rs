@@ -1,6 +1,6 @@
 //! `tailwright trace assumptions`: tests workloads for independence and stationarity, and prices dependence.
 
-use crate::arguments::{ClusterArgs, ModelChoice, prediction_source};
+use crate::arguments::{ClusterArgs, model, prediction_source};
 use crate::trace::assumptions_text::{AssumptionsView, groups_table, json, text};
 use cli::exit::VerbAnswer;
 use cli::quantities::{results, share};
@@ -39,8 +39,8 @@ pub(super) struct AssumptionsArgs {
     #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = share_of_findings)]
     false_discoveries: f64,
     /// By which models groups are priced (default: probabilistic, replayed and worst-case)
-    #[arg(long, value_name = "MODEL", value_enum, value_delimiter = ',')]
-    model: Vec<ModelChoice>,
+    #[arg(long, value_name = "MODEL", value_parser = model(), value_delimiter = ',')]
+    model: Vec<ModelName>,
     /// The class of server (default: the first in the cluster file)
     #[arg(long, value_name = "NAME")]
     class: Option<String>,
@@ -113,6 +113,6 @@ impl AssumptionsArgs {
         if self.model.is_empty() {
             return vec![ModelName::Probabilistic, ModelName::Replayed, ModelName::WorstCase];
         }
-        self.model.iter().map(|&choice| choice.into()).collect()
+        self.model.clone()
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::admission::events::{AdmissionEvent, everybody_arrives, read_events};
 use crate::prediction::{
-    PredictionProblem, PredictionSource, ProcedureName, ProcedureVisitor, TracedWorkload, WorkloadAssignment,
-    admission_host, applicants, assignment_policy, describe_refusal, promised_slo,
+    ModelName, PredictionProblem, PredictionSource, ProcedureName, ProcedureVisitor, TracedWorkload,
+    WorkloadAssignment, admission_host, applicants, assignment_policy, describe_refusal, promised_slo,
 };
 use model::{OperationError, Policy};
 use operation::ProgressObserver;
@@ -128,7 +128,7 @@ pub fn admit(
 
 /// Checks that a rule for links alone meets nothing else, and traffic that can be counted.
 fn check_links(problem: &PredictionProblem, procedure: ProcedureName) -> Result<(), OperationError> {
-    if !procedure.is_for_links() {
+    if !procedure.row().is_for_links {
         return Ok(());
     }
     if problem.profile.is_some() {
@@ -194,7 +194,7 @@ impl ProcedureVisitor for DecideEvents<'_> {
             decisions.push(AdmissionDecision { event, answer, elapsed: start.elapsed() });
         }
         let mut guarantees = desk.guarantees();
-        for guaranteed in guarantees.iter_mut().filter(|_| name == ProcedureName::Calibrated) {
+        for guaranteed in guarantees.iter_mut().filter(|_| name == ModelName::Calibrated.into()) {
             let is_it = |workload: &TracedWorkload| workload.spec.name == guaranteed.name;
             let workload = problem.workloads.iter().position(is_it).expect("it came from the problem");
             let promised = promised_slo(problem, workload);

@@ -37,7 +37,7 @@ pub fn assignment_policy(
     procedure: ProcedureName,
     assignments: &[Option<Result<WorkloadAssignment, String>>],
 ) -> Policy {
-    let enforced = problem.enforced.filter(|_| procedure.counts_enforcement());
+    let enforced = problem.enforced.filter(|_| procedure.row().counts_enforcement);
     let mut used: Vec<usize> =
         assignments.iter().flatten().flatten().map(|assignment| assignment.server).collect();
     used.sort_unstable();

@@ -120,7 +120,7 @@ pub fn derive(
     PredictionDerivation {
         workload: spec.name.clone(),
         model: own.model,
-        assumption: own.model.assumption(),
+        assumption: own.model.row().assumption,
         percentile: own.percentile.percent(),
         priority: own.priority,
         slo_s: spec.slo.latency.0,

@@ -1,30 +1,44 @@
-//! Models of latency by the names in options and files.
+//! Models of latency by name.
 
 use crate::prediction::calibration::calibrated;
 use crate::prediction::enforced_models::{probabilistic, published_snc, replaying, with_margins, worst_case};
 use crate::prediction::problem::PredictionProblem;
-use crate::prediction::procedure_name::ProcedureName;
+use crate::prediction::procedure_name::{PROCEDURES, ProcedureName, ProcedureRow};
 use model::LatencyModel;
 use operation::ProgressObserver;
 use predict::{EnforcedModel, Replayed};
-use schemars::JsonSchema;
-use serde::Serialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 use units::Percentile;
 
-/// Assumption about the traffic.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
+/// Assumption about the traffic. [`ModelName::row`] describes each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelName {
-    /// Every workload stays within its burst curves, which may meet in any way.
     WorstCase,
-    /// Independent workloads (or groups) that behave as their traces, at any shift; a bound.
     Probabilistic,
-    /// The published procedure of SNC-Meister, to compare with; not safe on bursty traces.
     PublishedSnc,
-    /// Independent workloads (or groups) that repeat their traces at random shifts; an estimate with confidence.
     Replayed,
-    /// As `Replayed`, with margins for the next window of traffic; a prediction with stated coverage.
     Calibrated,
+}
+
+impl Serialize for ModelName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl JsonSchema for ModelName {
+    fn schema_name() -> Cow<'static, str> {
+        "ModelName".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let models = PROCEDURES.iter().filter(|row| matches!(row.procedure, ProcedureName::ByModel(_)));
+        let names =
+            models.map(|row| json_schema!({ "const": row.name, "description": row.words, "type": "string" }));
+        json_schema!({ "description": "Assumption about the traffic.", "oneOf": names.collect::<Vec<_>>() })
+    }
 }
 
 /// An operation on a model of any type.
@@ -38,31 +52,14 @@ impl ModelName {
     /// The three models that are shown side by side.
     pub const SIDE_BY_SIDE: [Self; 3] = [Self::WorstCase, Self::Probabilistic, Self::Replayed];
 
-    /// The name that users write.
+    /// Name in options and files.
     pub fn name(self) -> &'static str {
-        self.as_procedure().name()
+        self.row().name
     }
 
-    /// Returns the assumption of the model, completing "NAME: …".
-    pub fn assumption(self) -> &'static str {
-        self.as_procedure().assumption()
-    }
-
-    /// Returns the admission rule that admits a workload if this model predicts that all SLOs are kept.
-    pub fn as_procedure(self) -> ProcedureName {
-        match self {
-            Self::WorstCase => ProcedureName::WorstCase,
-            Self::Probabilistic => ProcedureName::Probabilistic,
-            Self::PublishedSnc => ProcedureName::PublishedSnc,
-            Self::Replayed => ProcedureName::Replayed,
-            Self::Calibrated => ProcedureName::Calibrated,
-        }
-    }
-
-    /// Returns true if the model replays traces, so that a search with few alignments needs a second
-    /// judgement.
-    pub(crate) fn is_replaying(self) -> bool {
-        matches!(self, Self::Replayed | Self::Calibrated)
+    /// Returns the model's row among the procedures.
+    pub fn row(self) -> &'static ProcedureRow {
+        ProcedureName::ByModel(self).row()
     }
 
     /// Applies the visitor to the model of this name, for the servers and workloads of this problem, at

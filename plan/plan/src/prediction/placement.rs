@@ -85,7 +85,7 @@ pub fn place(
         _ => model.visit(problem, None, observer, question),
     };
     let search = start.elapsed();
-    let is_judged = model.is_replaying() && !(model == ModelName::Calibrated && load.is_none());
+    let is_judged = model.row().replays && !(model == ModelName::Calibrated && load.is_none());
     let is_kept = |members: &[usize]| !is_judged || judged.is_kept(members);
     let servers = &packing.servers;
     let question = ForecastQuestion { problem, model, servers, interrupted, is_kept: &is_kept, observer };
@@ -300,5 +300,5 @@ pub fn placement_policy(problem: &PredictionProblem, placement: &ModelPlacement)
     for (workload, refusal) in &placement.packing.refused {
         assignments[*workload] = Some(Err(describe_refusal(problem, refusal)));
     }
-    assignment_policy(problem, placement.model.as_procedure(), &assignments)
+    assignment_policy(problem, placement.model.into(), &assignments)
 }
