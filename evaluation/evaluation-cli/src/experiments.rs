@@ -1,25 +1,15 @@
 //! List of the experiments of papers and of the lab, for programs.
 
 use lab::experiment::EXPERIMENTS;
-use reproduce::{Paper, PaperExperiment};
+use reproduce::PaperExperiment;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The experiments that draw figures of papers again.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct ReproductionsDocument {
+pub(crate) struct ReproductionsDocument<'a> {
     /// The experiments in the order in which they are run.
-    experiments: Vec<ReproductionEntry>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct ReproductionEntry {
-    /// The name by which it is chosen.
-    name: &'static str,
-    /// The paper that the figure is from.
-    paper: Paper,
-    /// Title of the figure.
-    title: &'static str,
+    experiments: &'a [PaperExperiment],
 }
 
 /// The experiments of the lab.
@@ -41,11 +31,7 @@ struct LabExperimentEntry {
 
 /// The experiments of papers as one object.
 pub(crate) fn reproductions(experiments: &[PaperExperiment]) -> String {
-    let entry =
-        |one: &PaperExperiment| ReproductionEntry { name: one.name, paper: one.paper, title: one.title };
-    operation::document::document(&ReproductionsDocument {
-        experiments: experiments.iter().map(entry).collect(),
-    })
+    operation::document::document(&ReproductionsDocument { experiments })
 }
 
 /// The experiments of the lab as one object.

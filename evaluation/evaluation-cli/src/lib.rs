@@ -8,7 +8,7 @@ pub mod lab;
 pub mod reproduce;
 
 operation::documents! {
-    experiments::ReproductionsDocument: "reproductions", 1;
+    experiments::ReproductionsDocument<'_>: "reproductions", 1;
     experiments::LabExperimentsDocument: "lab-experiments", 1;
     lab::experiment_text::LabPlanDocument<'_>: "lab-plan", 1;
     lab::LabDocument<'_>: "lab", 1;

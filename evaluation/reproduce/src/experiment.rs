@@ -39,7 +39,7 @@ impl Paper {
 const NO_REASON: &str = "no reason is known";
 
 /// A figure, or the numbers of a section, that can be drawn again.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct PaperExperiment {
     /// The name in commands, such as `tales-fig-1`: also the beginning of the names of its scenario files.
     pub name: &'static str,
@@ -47,6 +47,7 @@ pub struct PaperExperiment {
     pub paper: Paper,
     /// Title of the figure.
     pub title: &'static str,
+    #[serde(skip)]
     pub(crate) run: fn(&Context) -> Result<ReproducedFigure, FigureError>,
 }
 

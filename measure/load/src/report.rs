@@ -1,7 +1,9 @@
 //! Results of a run.
 
 use model::Observations;
-use units::{Bytes, Nanos};
+use schemars::JsonSchema;
+use serde::Serialize;
+use units::{Bytes, Nanos, in_base_units};
 
 /// Results of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -51,15 +53,20 @@ pub struct WorkloadCounters {
 }
 
 /// Comparison of the data of reads with the last writes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct DataComparison {
     /// Bytes that were read and compared.
+    #[serde(serialize_with = "in_base_units")]
+    #[schemars(with = "u64")]
     pub bytes: Bytes,
     /// Bytes that were read where the contents were not known: not yet written, or being written.
+    #[serde(rename = "unknown_bytes", serialize_with = "in_base_units")]
+    #[schemars(with = "u64")]
     pub unknown: Bytes,
     /// Blocks that had unexpected contents.
     pub mismatches: u64,
     /// A description of the first mismatch: where it is, what was expected and what was found.
+    #[serde(rename = "first_mismatch")]
     pub first: Option<String>,
 }
 

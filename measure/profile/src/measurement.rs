@@ -4,6 +4,8 @@
 use crate::plan::{MeasurementCell, MeasurementPlan};
 use crate::stats::{self, Median};
 use model::{Op, OperationError};
+use schemars::JsonSchema;
+use serde::Serialize;
 use units::{ByteRate, Bytes, Percentile, Seconds};
 use workload::device::{BandwidthRow, BaseLatency, DeviceModel, QueueLimits, SsdTable, StorageProfile};
 
@@ -22,15 +24,18 @@ pub(crate) struct Repeat {
 }
 
 /// Measurements of one cell.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CellMeasurement {
     /// The combination that was measured.
+    #[serde(flatten)]
     pub cell: MeasurementCell,
-    /// The throughput of each repeat, in bytes per second.
-    pub bytes_per_s: Vec<f64>,
     /// Completed requests, all repeats together.
     pub requests: u64,
+    /// The throughput of each repeat, in bytes per second.
+    #[serde(rename = "repeats_bytes_per_s")]
+    pub bytes_per_s: Vec<f64>,
     /// Response times at one outstanding request in nanoseconds; empty at higher parallelism.
+    #[serde(skip)]
     pub latencies_ns: Vec<u64>,
 }
 

@@ -4,8 +4,10 @@ use model::{Op, OperationError};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::time::Duration;
-use units::{Bytes, Percentile, Seconds};
+use units::{Bytes, Percentile, Seconds, in_base_units};
 
 /// The largest request size that is measured if the user chooses no sizes, in bytes.
 const DEFAULT_SIZE_MAX: u64 = 1 << 20;
@@ -43,11 +45,13 @@ impl Default for MeasurementSettings {
 }
 
 /// One combination that is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 pub struct MeasurementCell {
     /// The operation of all requests.
     pub op: Op,
     /// The size of each request.
+    #[serde(rename = "request_bytes", serialize_with = "in_base_units")]
+    #[schemars(with = "u64")]
     pub size: Bytes,
     /// The number of outstanding requests.
     pub parallelism: usize,

@@ -17,5 +17,5 @@ operation::documents! {
     bound::text::BoundsDocument<'_>: "bounds", 1;
     trace::callgraph_text::CallGraphDocument<'_>: "call-graph", 1;
     explain::RefusalDocument<'_>: "refusal", 1;
-    trace::info_text::TraceDocument: "trace", 1;
+    trace::info_text::TraceDocument<'_>: "trace", 1;
 }

@@ -7,7 +7,7 @@ use crate::machine_fit::{LoadTurn, no_round_robin, tier_cpus};
 use crate::mode::ScheduleMode;
 use crate::play::{FinishedPlay, PlayEnd, play};
 use crate::played_request::PlayedRequest;
-use crate::report::{BenchReport, ModePlays, report};
+use crate::report::{BenchReport, ModePlays, UnplayedMode, report};
 use crate::settings::BenchSettings;
 use crate::simulated::{predicted_play, predicted_waiting_play};
 use crate::workload::{ChainWorkload, draw_workload};
@@ -173,12 +173,9 @@ fn check(case: &SimulationCase, grouping: &TierGrouping) -> Result<(), Operation
 }
 
 /// Returns an error if every mode was left out.
-fn check_some_are_left(
-    plays: &[ModePlays],
-    left_out: &[(ScheduleMode, String)],
-) -> Result<(), OperationError> {
+fn check_some_are_left(plays: &[ModePlays], left_out: &[UnplayedMode]) -> Result<(), OperationError> {
     match left_out.first() {
-        Some((mode, why)) if plays.is_empty() => {
+        Some(UnplayedMode { mode, why }) if plays.is_empty() => {
             let error = OperationError::input(format_args!("--modes: '{mode}': {why}"));
             Err(error.hint("no mode is left; name others"))
         }
@@ -190,13 +187,13 @@ fn leave_out(
     mode: ScheduleMode,
     why: &str,
     plays: &mut Vec<ModePlays>,
-    left_out: &mut Vec<(ScheduleMode, String)>,
+    left_out: &mut Vec<UnplayedMode>,
     host: &mut dyn BenchHost,
 ) {
     if plays.iter().any(|plays| plays.mode == mode) {
         plays.retain(|plays| plays.mode != mode);
         host.mode_left_out(mode, why);
-        left_out.push((mode, why.to_owned()));
+        left_out.push(UnplayedMode { mode, why: why.to_owned() });
     }
 }
 
@@ -226,7 +223,7 @@ impl RepetitionPlan<'_> {
     fn play_all(
         &self,
         plays: &mut Vec<ModePlays>,
-        left_out: &mut Vec<(ScheduleMode, String)>,
+        left_out: &mut Vec<UnplayedMode>,
         stop: &AtomicBool,
         host: &mut dyn BenchHost,
     ) -> Result<bool, OperationError> {

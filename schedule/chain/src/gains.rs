@@ -1,9 +1,12 @@
 //! Gains and their causes: ratios of one mode to another over repetitions with the same requests.
 
 use confidence::Estimate;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Conclusion from a ratio of latencies with its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum GainVerdict {
     /// The interval lies below 1: latencies are shorter.
     Shorter,
@@ -14,14 +17,17 @@ pub enum GainVerdict {
 }
 
 /// The ratio of a figure in one mode to that in another: the geometric mean over repetitions, with an interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct RatioEstimate {
     /// The geometric mean of the ratios.
     pub ratio: f64,
     /// The lower end of the interval; 0 for a single repetition.
     pub low: f64,
-    /// The upper end of the interval; infinite for a single repetition.
+    /// The upper end of the interval; infinite for a single repetition, which is null in JSON.
+    #[schemars(with = "Option<f64>")]
     pub high: f64,
+    /// Conclusion from the interval.
+    pub verdict: GainVerdict,
 }
 
 impl RatioEstimate {
@@ -40,23 +46,19 @@ impl RatioEstimate {
         let Estimate { value, half_width } = Estimate::of(&logarithms, confidence)?;
         let low = (value - half_width).exp();
         let high = (value + half_width).exp();
-        Some(Self { ratio: value.exp(), low, high })
-    }
-
-    /// Returns the conclusion from the interval.
-    pub fn verdict(&self) -> GainVerdict {
-        if self.high < 1.0 {
+        let verdict = if high < 1.0 {
             GainVerdict::Shorter
-        } else if self.low > 1.0 {
+        } else if low > 1.0 {
             GainVerdict::Longer
         } else {
             GainVerdict::NotShown
-        }
+        };
+        Some(Self { ratio: value.exp(), low, high, verdict })
     }
 }
 
 /// A gain as the product of the effects of the limit and of age.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct GainSplit {
     /// Oldest first against a thread per request.
     pub total: RatioEstimate,
@@ -64,6 +66,9 @@ pub struct GainSplit {
     pub cap: RatioEstimate,
     /// Age alone: oldest first against limited sharing without age.
     pub age: RatioEstimate,
+    /// Share of the gain that is due to age, on the scale of logarithms, on which gains add up; above 1 if
+    /// the limit alone lengthens latencies. `None` unless a gain is shown.
+    pub age_share: Option<f64>,
 }
 
 impl GainSplit {
@@ -72,17 +77,12 @@ impl GainSplit {
     /// # Panics
     /// Unless the confidence is strictly between 0 and 1.
     pub fn of(fair: &[f64], limited: &[f64], oldest: &[f64], confidence: f64) -> Option<Self> {
-        Some(Self {
-            total: RatioEstimate::of(fair, oldest, confidence)?,
-            cap: RatioEstimate::of(fair, limited, confidence)?,
-            age: RatioEstimate::of(limited, oldest, confidence)?,
-        })
-    }
-
-    /// Returns the share of the gain that is due to age, on the scale of logarithms, on which gains add
-    /// up; above 1 if the limit alone lengthens latencies. `None` unless a gain is shown.
-    pub fn age_share(&self) -> Option<f64> {
-        (self.total.verdict() == GainVerdict::Shorter).then(|| self.age.ratio.ln() / self.total.ratio.ln())
+        let total = RatioEstimate::of(fair, oldest, confidence)?;
+        let cap = RatioEstimate::of(fair, limited, confidence)?;
+        let age = RatioEstimate::of(limited, oldest, confidence)?;
+        let is_shorter = total.verdict == GainVerdict::Shorter;
+        let age_share = is_shorter.then(|| age.ratio.ln() / total.ratio.ln());
+        Some(Self { total, cap, age, age_share })
     }
 }
 
@@ -95,24 +95,24 @@ mod tests {
     fn by_hand() {
         // Ratios ½, ½, ½: no spread.
         let half = RatioEstimate::of(&[2.0, 4.0, 8.0], &[1.0, 2.0, 4.0], 0.95).unwrap();
-        assert!((half.ratio - 0.5).abs() < 1e-12 && half.verdict() == GainVerdict::Shorter);
+        assert!((half.ratio - 0.5).abs() < 1e-12 && half.verdict == GainVerdict::Shorter);
         // Logarithms ±ln 2 with mean 0: contains 1.
         let unclear = RatioEstimate::of(&[1.0, 2.0], &[2.0, 1.0], 0.95).unwrap();
-        assert!((unclear.ratio - 1.0).abs() < 1e-12 && unclear.verdict() == GainVerdict::NotShown);
+        assert!((unclear.ratio - 1.0).abs() < 1e-12 && unclear.verdict == GainVerdict::NotShown);
         let once = RatioEstimate::of(&[2.0], &[1.0], 0.95).unwrap();
-        assert!(once.low == 0.0 && once.high == f64::INFINITY && once.verdict() == GainVerdict::NotShown);
+        assert!(once.low == 0.0 && once.high == f64::INFINITY && once.verdict == GainVerdict::NotShown);
         assert_eq!(RatioEstimate::of(&[], &[], 0.95), None);
         assert_eq!(RatioEstimate::of(&[0.0], &[1.0], 0.95), None);
         let longer = RatioEstimate::of(&[1.0, 1.0, 1.0], &[2.0, 2.1, 2.2], 0.95).unwrap();
-        assert_eq!(longer.verdict(), GainVerdict::Longer);
+        assert_eq!(longer.verdict, GainVerdict::Longer);
     }
 
     #[test]
     fn a_gain_that_is_not_shown_is_due_to_nothing() {
         let split = GainSplit::of(&[4.0, 4.0], &[2.0, 2.0], &[1.0, 1.0], 0.95).unwrap();
-        assert_eq!(split.age_share(), Some(0.5));
+        assert_eq!(split.age_share, Some(0.5));
         let unclear = GainSplit::of(&[1.0, 2.0], &[2.0, 1.0], &[1.0, 2.0], 0.95).unwrap();
-        assert_eq!(unclear.age_share(), None);
+        assert_eq!(unclear.age_share, None);
     }
 
     proptest! {

@@ -49,7 +49,7 @@ pub use kernel_slice::KernelSlices;
 pub use measures::PlayMeasures;
 pub use mode::ScheduleMode;
 pub use played_request::PlayedRequest;
-pub use report::{BenchReport, ModeReport, PlaySummary};
+pub use report::{BenchReport, ModeReport, PlaySummary, UnplayedMode};
 pub use settings::BenchSettings;
 pub use sim::pool_tiers::{RouteHop, WaitTreatment};
 pub use simulated::{predicted_play, predicted_waiting_play};

@@ -63,13 +63,22 @@ pub struct ModeReport {
     pub others_share: Option<f64>,
 }
 
+/// A mode that could not be played.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct UnplayedMode {
+    #[schemars(with = "String")]
+    pub mode: ScheduleMode,
+    /// Reason why it was not played.
+    pub why: String,
+}
+
 /// Results of a bench.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BenchReport {
     /// Modes that were played, in the order of the settings.
     pub modes: Vec<ModeReport>,
-    /// Modes that could not be played, with the reasons.
-    pub left_out: Vec<(ScheduleMode, String)>,
+    /// Modes that could not be played.
+    pub left_out: Vec<UnplayedMode>,
     /// Number of repetitions in which all modes were played.
     pub repetitions: usize,
     /// The bench was stopped before the last repetition.

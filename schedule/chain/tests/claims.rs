@@ -34,21 +34,21 @@ fn split(topology: DemoTopology, work: &str, load: f64) -> GainSplit {
 #[test]
 fn in_a_chain_the_limit_does_nearly_all() {
     let split = split(DemoTopology::Chain, "exp(5ms)", 0.85);
-    assert_eq!(split.cap.verdict(), GainVerdict::Shorter);
+    assert_eq!(split.cap.verdict, GainVerdict::Shorter);
     assert!((0.55..0.75).contains(&split.cap.ratio) && (0.97..1.01).contains(&split.age.ratio), "{split:?}");
-    assert!(split.age_share().is_some_and(|share| share < 0.1), "{split:?}");
+    assert!(split.age_share.is_some_and(|share| share < 0.1), "{split:?}");
 }
 
 #[test]
 fn where_paths_join_age_does_its_part() {
     let split = split(DemoTopology::FanIn, "exp(5ms)", 0.85);
-    assert_eq!((split.cap.verdict(), split.age.verdict()), (GainVerdict::Shorter, GainVerdict::Shorter));
+    assert_eq!((split.cap.verdict, split.age.verdict), (GainVerdict::Shorter, GainVerdict::Shorter));
     assert!((0.6..0.85).contains(&split.cap.ratio) && (0.85..0.95).contains(&split.age.ratio), "{split:?}");
 }
 
 #[test]
 fn for_work_of_very_large_variation_a_limit_is_harmful() {
     let split = split(DemoTopology::Chain, "lognormal(mean=5ms, c2=100)", 0.7);
-    assert_eq!(split.total.verdict(), GainVerdict::Longer, "{split:?}");
-    assert!(split.cap.ratio > 1.5 && split.age_share().is_none(), "{split:?}");
+    assert_eq!(split.total.verdict, GainVerdict::Longer, "{split:?}");
+    assert!(split.cap.ratio > 1.5 && split.age_share.is_none(), "{split:?}");
 }

@@ -1,6 +1,7 @@
 //! A call graph as plain data: the input of a simulation of the services, and the contents of its file.
 
 use crate::rule_counts::RuleCounts;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Services that call each other.
@@ -17,7 +18,7 @@ pub struct CallGraph {
 }
 
 /// A service over the observed time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ObservedService {
     /// The name of the service.
     pub name: String,

@@ -1,12 +1,16 @@
 //! Arrival counts in bins of one fixed length.
 
 use super::moments::CountMoments;
-use units::Nanos;
+use schemars::JsonSchema;
+use serde::Serialize;
+use units::{Nanos, in_base_units};
 
 /// Variation of the arrival counts in bins of one length.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct BinnedCounts {
     /// The length of a bin.
+    #[serde(rename = "scale_s", serialize_with = "in_base_units")]
+    #[schemars(with = "f64")]
     pub bin_length: Nanos,
     /// Number of complete bins.
     pub bins: u64,

@@ -17,7 +17,9 @@
 //! scales.
 
 use super::dyadic::DyadicScale;
-use units::Nanos;
+use schemars::JsonSchema;
+use serde::Serialize;
+use units::{Nanos, in_base_units};
 
 /// Minimum number of details of a level: fewer are too noisy.
 const DETAILS_MIN: u64 = 8;
@@ -28,15 +30,19 @@ const LEVELS_MIN: usize = 4;
 const MISFIT_MAX: f64 = 2.0;
 
 /// An estimate of the Hurst parameter with its uncertainty.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct HurstEstimate {
     /// The Hurst parameter: 1/2 without memory, between 1/2 and 1 with long-range dependence. Estimates may lie outside.
     pub h: f64,
     /// The standard error of `h`.
     pub standard_error: f64,
     /// The finest scale that the regression uses.
+    #[serde(rename = "from_s", serialize_with = "in_base_units")]
+    #[schemars(with = "f64")]
     pub from: Nanos,
     /// The coarsest scale that the regression uses.
+    #[serde(rename = "to_s", serialize_with = "in_base_units")]
+    #[schemars(with = "f64")]
     pub to: Nanos,
 }
 

@@ -1,7 +1,9 @@
 //! The distribution of request sizes: exact while there are few different sizes, then in bins less than 0.2% wide.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
-use units::Bytes;
+use units::{Bytes, in_base_units};
 
 /// Maximum number of different sizes that are counted exactly.
 const EXACT_MAX: usize = 1 << 15;
@@ -20,9 +22,11 @@ pub struct SizeDistribution {
 }
 
 /// Number of requests of one size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SizeCount {
     /// The size of these requests.
+    #[serde(rename = "size_bytes", serialize_with = "in_base_units")]
+    #[schemars(with = "u64")]
     pub size: Bytes,
     /// Number of requests of this size.
     pub count: u64,

@@ -2,7 +2,7 @@
 
 use cli::terminal::{Align, TextTable};
 use operation::document::document;
-use reproduce::{Agreement, Claim, ClaimSource, Paper, PaperExperiment, ReproducedFigure};
+use reproduce::{Agreement, Claim, ClaimSource, PaperExperiment, ReproducedFigure};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -174,9 +174,8 @@ pub(crate) struct ReproductionDocument<'a> {
 
 #[derive(Serialize, JsonSchema)]
 struct ExperimentDocument<'a> {
-    name: &'a str,
-    paper: Paper,
-    title: &'a str,
+    #[serde(flatten)]
+    experiment: &'a PaperExperiment,
     /// Input that the experiment did not find.
     missing: Option<&'a PathBuf>,
     #[serde(flatten)]
@@ -196,9 +195,7 @@ pub(crate) fn json(view: &ReproductionView) -> String {
 
 fn entry(done: &ReproducedExperiment) -> ExperimentDocument<'_> {
     ExperimentDocument {
-        name: done.experiment.name,
-        paper: done.experiment.paper,
-        title: done.experiment.title,
+        experiment: &done.experiment,
         missing: done.outcome.as_ref().err(),
         figure: done.outcome.as_ref().ok(),
     }

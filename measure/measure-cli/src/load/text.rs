@@ -14,17 +14,9 @@ pub(crate) struct LoadDocument<'a> {
     observed_s: f64,
     seed: u64,
     cpu_pressure: Option<f64>,
-    compared: ComparisonDocument<'a>,
+    compared: &'a DataComparison,
     warnings: Vec<&'a str>,
     workloads: Vec<WorkloadLoadSummary<'a>>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct ComparisonDocument<'a> {
-    bytes: u64,
-    unknown_bytes: u64,
-    mismatches: u64,
-    first_mismatch: Option<&'a str>,
 }
 
 /// The table for people, a row per workload.
@@ -88,13 +80,6 @@ fn compared(compared: &DataComparison) -> String {
 
 /// One object: the run, and its workloads.
 pub(crate) fn json(ran: &LoadReport, seed: u64) -> String {
-    let DataComparison { bytes, unknown, mismatches, first } = &ran.comparison;
-    let compared = ComparisonDocument {
-        bytes: bytes.0,
-        unknown_bytes: unknown.0,
-        mismatches: *mismatches,
-        first_mismatch: first.as_deref(),
-    };
     let warnings = ran.warnings.iter().map(String::as_str).collect();
     let observed_s = ran.observed_duration.as_secs();
     let cpu_pressure = ran.cpu_pressure;
@@ -102,7 +87,7 @@ pub(crate) fn json(ran: &LoadReport, seed: u64) -> String {
         observed_s,
         seed,
         cpu_pressure,
-        compared,
+        compared: &ran.comparison,
         warnings,
         workloads: summarise_load(ran),
     })

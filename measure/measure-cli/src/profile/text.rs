@@ -68,7 +68,7 @@ pub(crate) struct DeviceDocument<'run> {
     percentile: f64,
     warnings: Vec<String>,
     sizes: Vec<SizeDocument>,
-    cells: Vec<CellDocument<'run>>,
+    cells: &'run [CellMeasurement],
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -88,15 +88,6 @@ struct OpDocument {
     tail_samples: u64,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct CellDocument<'run> {
-    op: Op,
-    request_bytes: u64,
-    parallelism: usize,
-    requests: u64,
-    repeats_bytes_per_s: &'run [f64],
-}
-
 /// One object: figures by size, and every cell with all its repeats.
 pub(crate) fn json(target: &StorageTarget, plan: &MeasurementPlan, measurement: &Measurement) -> String {
     let size = |row: SizeMeasurement| SizeDocument {
@@ -114,7 +105,7 @@ pub(crate) fn json(target: &StorageTarget, plan: &MeasurementPlan, measurement: 
         percentile: measurement.percentile().percent(),
         warnings: measurement.warnings(),
         sizes: measurement.by_size().into_iter().map(size).collect(),
-        cells: measurement.cells().iter().map(cell_document).collect(),
+        cells: measurement.cells(),
     };
     document(&measured)
 }
@@ -127,15 +118,5 @@ fn op_document(figures: OpMeasurement, size: Bytes) -> OpDocument {
         parallelism: figures.parallelism,
         tail_s: figures.tail.map(|tail| tail.0),
         tail_samples: figures.tail_samples,
-    }
-}
-
-fn cell_document(result: &CellMeasurement) -> CellDocument<'_> {
-    CellDocument {
-        op: result.cell.op,
-        request_bytes: result.cell.size.0,
-        parallelism: result.cell.parallelism,
-        requests: result.requests,
-        repeats_bytes_per_s: &result.bytes_per_s,
     }
 }

@@ -273,15 +273,7 @@ struct PairDocument<'a> {
     dependent: Option<bool>,
     p_value: Option<f64>,
     clearest_window_s: Option<f64>,
-    scales: Vec<ScaleDocument>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct ScaleDocument {
-    window_s: f64,
-    correlation: f64,
-    correlation_by_chance: f64,
-    busy_together: Option<f64>,
+    scales: &'a [ComparedScale],
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -345,21 +337,15 @@ pub(crate) fn json(view: &AssumptionsView) -> String {
     })
 }
 
-fn pair_document<'a>(view: &'a AssumptionsView, pair: &PairAssessment) -> PairDocument<'a> {
+fn pair_document<'a>(view: &'a AssumptionsView, pair: &'a PairAssessment) -> PairDocument<'a> {
     let found = pair.outcome.as_ref();
-    let scale = |scale: &ComparedScale| ScaleDocument {
-        window_s: scale.window_s,
-        correlation: scale.correlation,
-        correlation_by_chance: scale.correlation_by_chance,
-        busy_together: scale.busy_together,
-    };
     PairDocument {
         traces: [view.name(pair.a), view.name(pair.b)],
         untested: found.err().map(|why| reason(*why)),
         dependent: found.ok().map(|found| found.dependent),
         p_value: found.ok().map(|found| found.p_value),
         clearest_window_s: found.ok().map(|found| found.at_clearest().window_s),
-        scales: found.map_or(Vec::new(), |found| found.scales.iter().map(scale).collect()),
+        scales: found.map_or(&[], |found| &found.scales),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use cli::terminal::{Align, TextTable};
 
-use callgraph::{CallGraph, MeasuredTimes, RuleCounts, ServiceOperation};
+use callgraph::{CallGraph, MeasuredTimes, ObservedService, RuleCounts, ServiceOperation};
 use operation::text::time;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,18 +26,9 @@ pub(crate) struct CallGraphDocument<'a> {
     latency: TimesDocument,
     in_progress: f64,
     in_progress_max: u64,
-    services: Vec<ServiceDocument<'a>>,
+    services: &'a [ObservedService],
     operations: Vec<OperationDocument<'a>>,
     counts: RuleCounts,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-struct ServiceDocument<'a> {
-    name: &'a str,
-    /// Spans in progress on average.
-    in_progress: f64,
-    /// Number of those that do work themselves.
-    busy: f64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -65,16 +56,13 @@ pub(crate) fn json(graph: &CallGraph) -> String {
 
 fn document(graph: &CallGraph) -> CallGraphDocument<'_> {
     let requests = graph.entry.latency.count;
-    let services = graph.services.iter();
     CallGraphDocument {
         requests,
         rate_per_s: graph.entry.rate_per_s,
         latency: times(&graph.entry.latency),
         in_progress: graph.entry.in_progress,
         in_progress_max: graph.entry.in_progress_max,
-        services: services
-            .map(|at| ServiceDocument { name: &at.name, in_progress: at.in_progress, busy: at.busy })
-            .collect(),
+        services: &graph.services,
         operations: graph.operations.iter().map(|at| operation(graph, at, requests)).collect(),
         counts: graph.counts,
     }
@@ -159,9 +147,9 @@ fn irregularities(counts: &RuleCounts) -> String {
 fn services(found: &CallGraphDocument) -> String {
     let mut table =
         TextTable::new(&[("service", Align::Left), ("in progress", Align::Right), ("working", Align::Right)]);
-    for service in &found.services {
+    for service in found.services {
         let number = |value: f64| format!("{value:.3}");
-        table.row(vec![service.name.to_owned(), number(service.in_progress), number(service.busy)]);
+        table.row(vec![service.name.clone(), number(service.in_progress), number(service.busy)]);
     }
     table.render()
 }

@@ -129,7 +129,7 @@ pub(crate) fn overview_row(trace: &InspectedTrace) -> Vec<String> {
 
 /// Summary of a trace.
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct TraceDocument {
+pub(crate) struct TraceDocument<'a> {
     /// The path of the trace as it was given.
     file: String,
     /// The format that it was read as.
@@ -156,53 +156,22 @@ pub(crate) struct TraceDocument {
     size_quantiles_bytes: BTreeMap<&'static str, u64>,
     /// True if every size is counted separately.
     sizes_exact: bool,
-    sizes_most_common: Vec<SizeCountFields>,
+    sizes_most_common: Vec<stats::SizeCount>,
     /// The squared coefficient of variation of the gaps between arrivals; 1 for a Poisson process.
     gap_squared_variation: Option<f64>,
-    at_scales: Vec<ScaleFields>,
+    at_scales: &'a [stats::BinnedCounts],
     /// Null where it cannot be estimated.
-    hurst: Option<HurstFields>,
+    hurst: Option<stats::HurstEstimate>,
     /// Number of requests with an offset on the device.
     with_offset: u64,
     /// Number of requests with a response time.
     with_response: u64,
 }
 
-#[derive(Serialize, JsonSchema)]
-struct SizeCountFields {
-    size_bytes: u64,
-    count: u64,
-}
-
-/// Requests in bins of one length.
-#[derive(Serialize, JsonSchema)]
-struct ScaleFields {
-    scale_s: f64,
-    /// Number of complete bins.
-    bins: u64,
-    /// The largest count of a bin over the mean.
-    peak_to_mean: Option<f64>,
-    /// Variance over mean of the counts; 1 for a Poisson process.
-    dispersion: Option<f64>,
-}
-
-/// The Hurst parameter and the scales that it is from.
-#[derive(Serialize, JsonSchema)]
-struct HurstFields {
-    h: f64,
-    standard_error: f64,
-    from_s: f64,
-    to_s: f64,
-}
-
 /// One object of all quantities, in one line.
 pub(crate) fn json(trace: &InspectedTrace) -> String {
     let stats = &trace.stats;
     let size_quantiles_bytes = SIZE_QUANTILES.map(|(name, q)| (name, stats.sizes.quantile(q).0)).into();
-    let mut sizes_most_common = Vec::new();
-    for common in stats.sizes.most_common(COMMON_SIZES) {
-        sizes_most_common.push(SizeCountFields { size_bytes: common.size.0, count: common.count });
-    }
     operation::document::line(&TraceDocument {
         file: trace.file.clone(),
         trace_format: trace.format.name(),
@@ -219,21 +188,11 @@ pub(crate) fn json(trace: &InspectedTrace) -> String {
         size_mean_bytes: stats.bytes as f64 / stats.count as f64,
         size_quantiles_bytes,
         sizes_exact: stats.sizes.exact,
-        sizes_most_common,
+        sizes_most_common: stats.sizes.most_common(COMMON_SIZES),
         gap_squared_variation: stats.interarrival_scv,
-        at_scales: stats.binned_counts.iter().map(scale_fields).collect(),
-        hurst: stats.hurst.as_ref().ok().map(hurst_fields),
+        at_scales: &stats.binned_counts,
+        hurst: stats.hurst.ok(),
         with_offset: stats.with_offset,
         with_response: stats.with_response,
     })
-}
-
-fn scale_fields(at: &stats::BinnedCounts) -> ScaleFields {
-    let stats::BinnedCounts { bin_length, bins, peak_to_mean, dispersion } = *at;
-    ScaleFields { scale_s: bin_length.as_secs(), bins, peak_to_mean, dispersion }
-}
-
-fn hurst_fields(hurst: &stats::HurstEstimate) -> HurstFields {
-    let stats::HurstEstimate { h, standard_error, from, to } = *hurst;
-    HurstFields { h, standard_error, from_s: from.as_secs(), to_s: to.as_secs() }
 }

@@ -5,6 +5,8 @@ use crate::assumptions::settings::AssumptionSettings;
 use crate::assumptions::stream::{RecordedStream, Untested};
 use confidence::{CommonBursts, WindowedSeries, common_bursts, discoveries};
 use operation::ProgressObserver;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::sync::Arc;
 
 /// The fewest requests that a stream needs in the common time.
@@ -34,7 +36,7 @@ pub struct PairComparison {
 }
 
 /// Comparison of two streams in windows of one length.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct ComparedScale {
     /// The length of a window, seconds.
     pub window_s: f64,

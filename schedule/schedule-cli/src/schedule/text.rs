@@ -3,6 +3,7 @@
 use crate::schedule::classes::class_table;
 use chain::{
     BenchReport, BenchSettings, GainSplit, GainVerdict, ModeReport, PlayMeasures, PlaySummary, RatioEstimate,
+    UnplayedMode,
 };
 use cli::terminal::TextTable;
 use operation::document::document;
@@ -54,11 +55,11 @@ struct RunDocument<'a> {
     round_robin_slice_s: f64,
     tiers: Vec<TierDocument<'a>>,
     modes: Vec<ModeDocument<'a>>,
-    left_out: Vec<LeftOutDocument<'a>>,
+    left_out: &'a [UnplayedMode],
     age_by: &'static str,
-    mean_gain: Option<GainDocument>,
-    p50_gain: Option<GainDocument>,
-    p99_gain: Option<GainDocument>,
+    mean_gain: Option<GainSplit>,
+    p50_gain: Option<GainSplit>,
+    p99_gain: Option<GainSplit>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -66,12 +67,6 @@ struct TierDocument<'a> {
     name: &'a str,
     cpus: &'a BTreeSet<usize>,
     utilisation: f64,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct LeftOutDocument<'a> {
-    mode: &'static str,
-    why: &'a str,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -89,31 +84,13 @@ struct ModeDocument<'a> {
     simulated_with_costs: Option<&'a PlayMeasures>,
     busy_per_work: Option<&'a [f64]>,
     not_among_oldest: &'a [Option<f64>],
-    p99_against_fair: Option<RatioDocument>,
+    p99_against_fair: Option<RatioEstimate>,
     failed: usize,
     in_flight_max: usize,
     lag_p99_s: f64,
     cpu_per_work: &'a [f64],
     others_cpu_share: Option<f64>,
     plays: &'a [PlaySummary],
-}
-
-#[derive(Serialize, JsonSchema)]
-struct RatioDocument {
-    ratio: f64,
-    low: f64,
-    /// `None`: unbounded.
-    high: Option<f64>,
-    #[schemars(extend("enum" = ["shorter", "longer", "not_shown"]))]
-    verdict: &'static str,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct GainDocument {
-    total: RatioDocument,
-    cap: RatioDocument,
-    age: RatioDocument,
-    age_share: Option<f64>,
 }
 
 /// Formats all runs as one document.
@@ -124,7 +101,6 @@ pub(crate) fn json(runs: &[ScheduledRun]) -> String {
 fn run_document(run: &ScheduledRun) -> RunDocument<'_> {
     let ScheduledRun { name, choices, settings, report } = run;
     let tiers = report.tiers.iter().zip(&report.cpus).zip(&report.utilisation);
-    let left_out = report.left_out.iter();
     RunDocument {
         scenario: name,
         choices: choices.iter().map(|choice| (choice.axis.as_str(), choice.value.as_str())).collect(),
@@ -141,11 +117,11 @@ fn run_document(run: &ScheduledRun) -> RunDocument<'_> {
         round_robin_slice_s: report.slices.round_robin.as_secs(),
         tiers: tiers.map(|((name, cpus), load)| TierDocument { name, cpus, utilisation: *load }).collect(),
         modes: report.modes.iter().map(mode_document).collect(),
-        left_out: left_out.map(|(mode, why)| LeftOutDocument { mode: mode.name(), why }).collect(),
+        left_out: &report.left_out,
         age_by: report.oldest.name(),
-        mean_gain: report.mean_gain.as_ref().map(gain_document),
-        p50_gain: report.p50_gain.as_ref().map(gain_document),
-        p99_gain: report.p99_gain.as_ref().map(gain_document),
+        mean_gain: report.mean_gain,
+        p50_gain: report.p50_gain,
+        p99_gain: report.p99_gain,
     }
 }
 
@@ -162,7 +138,7 @@ fn mode_document(mode: &ModeReport) -> ModeDocument<'_> {
         simulated_with_costs: mode.simulated_with_costs.as_ref(),
         busy_per_work: mode.busy_per_work.as_deref(),
         not_among_oldest: &mode.younger_share,
-        p99_against_fair: mode.against_fair.as_ref().map(ratio_document),
+        p99_against_fair: mode.against_fair,
         failed: mode.failed,
         in_flight_max: mode.in_flight_max,
         lag_p99_s: mode.lag_p99_s,
@@ -172,33 +148,8 @@ fn mode_document(mode: &ModeReport) -> ModeDocument<'_> {
     }
 }
 
-fn gain_document(gain: &GainSplit) -> GainDocument {
-    GainDocument {
-        total: ratio_document(&gain.total),
-        cap: ratio_document(&gain.cap),
-        age: ratio_document(&gain.age),
-        age_share: gain.age_share(),
-    }
-}
-
-fn ratio_document(ratio: &RatioEstimate) -> RatioDocument {
-    RatioDocument {
-        ratio: ratio.ratio,
-        low: ratio.low,
-        high: ratio.high.is_finite().then_some(ratio.high),
-        verdict: verdict_word(ratio),
-    }
-}
-
-fn verdict_word(ratio: &RatioEstimate) -> &'static str {
-    match ratio.verdict() {
-        GainVerdict::NotShown => "not_shown",
-        _ => verdict(ratio),
-    }
-}
-
 fn verdict(ratio: &RatioEstimate) -> &'static str {
-    match ratio.verdict() {
+    match ratio.verdict {
         GainVerdict::Shorter => "shorter",
         GainVerdict::Longer => "longer",
         GainVerdict::NotShown => "not shown",
@@ -349,7 +300,7 @@ fn gains(report: &BenchReport) -> String {
     let age = format!("age: limited → {}", report.oldest);
     let mut rows: Vec<Vec<String>> = Vec::new();
     for (figure, gain) in [("p99", report.p99_gain), ("p50", report.p50_gain), ("mean", report.mean_gain)] {
-        let Some(GainSplit { total, cap, age: of_age }) = gain else { continue };
+        let Some(GainSplit { total, cap, age: of_age, .. }) = gain else { continue };
         for (figure, part, ratio) in
             [(figure, "limit: fair → limited", cap), ("", age.as_str(), of_age), ("", "both", total)]
         {

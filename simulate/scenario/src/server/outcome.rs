@@ -30,7 +30,7 @@ pub struct WorkloadOutcome {
     #[schemars(with = "Option<f64>")]
     pub slo: Option<Slo>,
     /// Measured percentile, 0 to 100: that of the SLO, or 99.
-    #[serde(serialize_with = "percent")]
+    #[serde(serialize_with = "units::in_base_units")]
     #[schemars(with = "f64")]
     pub percentile: Percentile,
     /// That percentile of the response times, in seconds; null without requests.
@@ -58,10 +58,6 @@ pub struct WorkloadOutcome {
 
 fn slo_seconds<S: Serializer>(slo: &Option<Slo>, serializer: S) -> Result<S::Ok, S::Error> {
     slo.map(|slo| slo.latency.0).serialize(serializer)
-}
-
-fn percent<S: Serializer>(percentile: &Percentile, serializer: S) -> Result<S::Ok, S::Error> {
-    percentile.percent().serialize(serializer)
 }
 
 impl ScenarioRun {

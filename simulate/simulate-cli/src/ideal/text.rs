@@ -7,7 +7,7 @@ use operation::text::percent;
 use schemars::JsonSchema;
 use serde::Serialize;
 use simulate::ideal::IdealOutcome;
-use simulate::simulation::{LatencyFigures, PERCENTILES};
+use simulate::simulation::PERCENTILES;
 use units::plural;
 
 /// Everything requested.
@@ -30,15 +30,8 @@ pub(crate) struct IdealDocument<'a> {
     utilisation: f64,
     seed: u64,
     #[serde(flatten)]
-    first: DisciplineDocument<'a>,
-    compared: Vec<DisciplineDocument<'a>>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct DisciplineDocument<'a> {
-    discipline: String,
-    #[serde(flatten)]
-    figures: &'a LatencyFigures,
+    first: &'a IdealOutcome,
+    compared: &'a [IdealOutcome],
 }
 
 /// The first discipline's figures, the others' under `compared`.
@@ -49,13 +42,9 @@ pub(crate) fn json(view: &IdealView) -> String {
         workers: view.workers,
         utilisation: view.utilisation,
         seed: view.seed,
-        first: discipline(&view.outcomes[0]),
-        compared: view.outcomes[1..].iter().map(discipline).collect(),
+        first: &view.outcomes[0],
+        compared: &view.outcomes[1..],
     })
-}
-
-fn discipline(outcome: &IdealOutcome) -> DisciplineDocument<'_> {
-    DisciplineDocument { discipline: outcome.order.to_string(), figures: &outcome.figures }
 }
 
 /// Describes the simulation in a sentence.

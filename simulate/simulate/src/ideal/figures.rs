@@ -2,19 +2,29 @@
 
 use crate::simulation::{LatencyFigures, PERCENTILES};
 use model::OperationError;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use sim::engine::{Estimate, Histogram};
 use sim::ideal::{ServiceOrder, Summary};
 use units::Percentile;
 
 /// Result of one discipline on a stream.
-#[derive(Debug)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct IdealOutcome {
     /// Order of service.
+    #[serde(rename = "discipline", serialize_with = "as_text")]
+    #[schemars(with = "String")]
     pub order: ServiceOrder,
     /// Latencies of all requests.
+    #[serde(skip)]
     pub latencies: Histogram,
     /// Mean, percentiles and the other reported figures.
+    #[serde(flatten)]
     pub figures: LatencyFigures,
+}
+
+fn as_text<S: Serializer>(order: &ServiceOrder, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(order)
 }
 
 impl IdealOutcome {
