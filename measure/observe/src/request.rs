@@ -102,6 +102,9 @@ pub struct HeldUpTime {
     pub reading: u64,
     /// Between e4 and T6.
     pub processing: u64,
+    /// Time between T3 and T4 and from e4 to the last write in which the worker was not seen. Unlike the others,
+    /// it may have been busy with the request.
+    pub unseen: u64,
 }
 
 /// A request and its answer, as the server's machine saw them.

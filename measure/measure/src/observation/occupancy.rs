@@ -10,6 +10,9 @@
 //! A write goes on after T6: the client is woken in it. Where the next request waits, that shows as the time until the
 //! worker turns to it, and is service of the request that was written. The worker may have lost its CPU by then, so it
 //! counts no more than twice the median.
+//!
+//! Where a worker's return to a CPU was not reported, the time since it left cannot be divided. It is not service if few
+//! requests have such time: a pause of milliseconds beside a service of microseconds would be most of the variance.
 
 use observe::{ObservedRequest, RequestPoint};
 use std::collections::BTreeMap;
@@ -24,6 +27,10 @@ pub(super) struct RunOccupancy {
     pub(super) between_answers: Vec<u64>,
 }
 
+/// Up to this share of requests, time in which their worker was not seen is not service. Where it is more, nothing else is
+/// known of the service, as with a thread for each request.
+const UNSEEN_SHARE_MAX: f64 = 0.1;
+
 /// The occupancy of every request.
 pub(super) fn occupancy(requests: &[ObservedRequest]) -> RunOccupancy {
     let mut workers: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
@@ -31,12 +38,20 @@ pub(super) fn occupancy(requests: &[ObservedRequest]) -> RunOccupancy {
         workers.entry(request.writer).or_default().push(place);
     }
     let mut found = RunOccupancy { times: vec![0; requests.len()], between_answers: Vec::new() };
+    let unseen = requests.iter().filter(|request| request.held_up.unseen > 0).count();
+    let is_seen = unseen as f64 <= UNSEEN_SHARE_MAX * requests.len() as f64;
     for mut places in workers.into_values() {
         places.sort_by_key(|place| {
             let request = &requests[*place];
             (request.at(RequestPoint::Written), request.at(RequestPoint::Transmitted), *place)
         });
         follow_worker(requests, &places, &mut found);
+        if is_seen {
+            places.iter().for_each(|place| {
+                let time = &mut found.times[*place];
+                *time = time.saturating_sub(requests[*place].held_up.unseen);
+            });
+        }
         end_writes(requests, &places, &mut found.times);
     }
     found
@@ -105,6 +120,23 @@ fn after(instant: u64, (begin, end): (u64, u64)) -> u64 {
 mod tests {
     use super::*;
     use crate::observation::testing::request;
+
+    #[test]
+    fn unseen_time_is_service_only_where_most_requests_have_it() {
+        for (every, served) in [(100, 10), (1, 8_000_010)] {
+            let request = |n: u64| {
+                let mut made = request(n * 10_000_000, n * 10_000_000, 10);
+                if n.is_multiple_of(every) {
+                    made.points[4..].iter_mut().for_each(|point| *point += 8_000_000);
+                    made.last_awaited_write += 8_000_000;
+                    made.held_up.unseen = 8_000_000;
+                }
+                made
+            };
+            let requests: Vec<ObservedRequest> = (0..1_000).map(request).collect();
+            assert!(occupancy(&requests).times.iter().all(|time| *time == served), "{every}");
+        }
+    }
 
     #[test]
     fn one_after_the_other_each_has_its_own_time() {

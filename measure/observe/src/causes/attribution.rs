@@ -232,8 +232,10 @@ impl CauseAttribution {
         }
         // Not from the division above: that of a run with interrupts is rounded, and its parts must add up.
         let reading = RequestPart { from: scheduled, ..waiting };
+        let reading = self.divide_part(&reading, &mut Vec::new());
         divided.held_up = HeldUpTime {
-            reading: held_up(&self.divide_part(&reading, &mut Vec::new())),
+            unseen: reading[Cause::Unknown as usize] + divided.own_after_read[Cause::Unknown as usize],
+            reading: held_up(&reading),
             processing: held_up(&divided.own_after_read) + Self::held_up_in_write(worker, request),
         };
         divided

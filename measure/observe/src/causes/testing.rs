@@ -26,7 +26,7 @@ pub(super) fn request(worker: u32, ready: u64, free: u64, work: u64, other: u64)
             after[Cause::Work as usize] = work;
             after
         },
-        held_up: crate::request::HeldUpTime { reading: other, processing: 0 },
+        held_up: crate::request::HeldUpTime { reading: other, ..Default::default() },
         queued,
         interferers: Vec::new(),
     }

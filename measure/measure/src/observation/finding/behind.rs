@@ -14,6 +14,9 @@ const NAMED_SHARE: f64 = 0.8;
 /// A client floods the server if its connections send this many times what the others do.
 const FLOOD_FACTOR: f64 = 3.0;
 
+/// A client is not named for one request that was held up: no single request may have more than this share of the time.
+const SINGLE_REQUEST_SHARE_MAX: f64 = 0.5;
+
 /// A client that the tail waits behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct BusyClient {
@@ -38,6 +41,8 @@ struct ClientLoad {
     busy_ns: u64,
     /// Time of the slowest requests in which their worker answered this client.
     ahead_ns: u64,
+    /// The part of it for the request with most.
+    single_ahead_ns: u64,
 }
 
 /// The clients on whose requests most of the time is spent in which requests of at least `slow_ns` wait for their worker,
@@ -80,14 +85,21 @@ fn add_worker(
         load.requests += 1;
         load.busy_ns += until - from;
     }
+    let mut ahead_of_each = vec![0u64; busy.len()];
     for (place, request) in requests.iter().enumerate() {
         if request.at(RequestPoint::Transmitted) - request.at(RequestPoint::Stack) < slow_ns {
             continue;
         }
         let ready = request.at(RequestPoint::Ready);
-        for (from, until, client) in busy[..place].iter().rev().take_while(|(_, until, _)| *until > ready) {
-            loads.entry(*client).or_default().ahead_ns += until - from.max(&ready);
+        let before = busy[..place].iter().enumerate().rev().take_while(|(_, (_, until, _))| *until > ready);
+        for (place, (from, until, _)) in before {
+            ahead_of_each[place] += until - from.max(&ready);
         }
+    }
+    for (ahead, (_, _, client)) in ahead_of_each.into_iter().zip(busy) {
+        let load = loads.entry(client).or_default();
+        load.ahead_ns += ahead;
+        load.single_ahead_ns = load.single_ahead_ns.max(ahead);
     }
 }
 
@@ -105,6 +117,10 @@ fn largest(loads: &BTreeMap<Client, ClientLoad>) -> Option<BusyClient> {
     let (named, rest) = by_ahead.split_at(few);
     // Of equal clients, most are needed for most of the time.
     if ahead == 0 || named.len() > rest.len() {
+        return None;
+    }
+    let single = named.iter().map(|(_, load)| load.single_ahead_ns).max().unwrap_or(0);
+    if single as f64 > SINGLE_REQUEST_SHARE_MAX * ahead as f64 {
         return None;
     }
     let mean = |loads: &[(&Client, &ClientLoad)]| {
@@ -161,6 +177,27 @@ mod tests {
             })
         };
         RequestRun::new((0..100).flat_map(sent).collect(), 0)
+    }
+
+    /// Of four clients that take turns, one has a request that is held up while those of the others come.
+    #[test]
+    fn no_client_is_named_for_one_request_that_was_held_up() {
+        let requests = (0..10_000u64).map(|n| {
+            let arrival = n * 1_000;
+            let port = u16::try_from(n % 4).expect("there are four");
+            let held_up = 500_000..550_000;
+            let mut made = from([10, 0, 0, 1], port, arrival, arrival);
+            if held_up.contains(&arrival) {
+                made = from([10, 0, 0, 1], port, arrival, held_up.end + (arrival - held_up.start) / 10);
+                if arrival == held_up.start {
+                    made = from([10, 0, 0, 1], port, arrival, arrival);
+                    (made.points[6], made.points[7]) = (held_up.end, held_up.end);
+                }
+            }
+            made
+        });
+        let run = RequestRun::new(requests.collect(), 0);
+        assert_eq!(client_ahead(&[run], 2_000), None);
     }
 
     #[test]

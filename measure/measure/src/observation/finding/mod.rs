@@ -133,9 +133,9 @@ fn judge(found: &mut Finding, input: &FindingInput<'_>, view: &TailView) {
     }
 }
 
-/// How much time of each cause is usual, in nanoseconds; `None` for any.
+/// How much time of each cause is usual, in nanoseconds.
 struct UsualTimes {
-    times: [Option<f64>; CAUSES],
+    times: [f64; CAUSES],
     ahead: Option<BusyClient>,
 }
 
@@ -145,17 +145,16 @@ impl UsualTimes {
         let queue = usual_queue(input.variance, ahead.as_ref());
         let median = input.report.statistics.from_wire().p50 as f64;
         let usual = |cause: Cause| match row_of(cause).usual {
-            UsualTime::None => Some(0.0),
-            UsualTime::Queue => Some(queue),
-            UsualTime::LikeFasterOnes => Some(median.max(LIKE_FASTER_FACTOR * view.body.mean(cause))),
-            UsualTime::Any => None,
+            UsualTime::None => 0.0,
+            UsualTime::Queue => queue,
+            UsualTime::LikeFasterOnes => median.max(LIKE_FASTER_FACTOR * view.body.mean(cause)),
         };
         Self { times: Cause::ALL.map(usual), ahead }
     }
 
     /// What a cause has beyond what is usual.
     fn excess(&self, cause: Cause, time: f64) -> f64 {
-        self.times[cause as usize].map_or(0.0, |usual| (time - usual).max(0.0))
+        (time - self.times[cause as usize]).max(0.0)
     }
 
     /// A latency with the usual time of each cause at most.

@@ -5,14 +5,12 @@ use observe::Cause;
 /// Time of a cause that a server has when nothing disturbs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UsualTime {
-    /// None: whatever there is disturbs the server.
+    /// None: whatever there is disturbs the server, or is not known not to.
     None,
     /// A queue as random arrivals make it at a moderate load.
     Queue,
     /// A few times what faster requests have of it, or their whole latency.
     LikeFasterOnes,
-    /// Any: it says nothing about the server.
-    Any,
 }
 
 /// The step that follows.
@@ -206,16 +204,16 @@ pub(super) const ROWS: &[CauseRow] = &[
     ),
     row(
         Cause::UnseenOccupant,
-        ("was not seen", "waits for a CPU that was not seen"),
+        ("was not seen", "waits for a CPU, and what ran on it was not seen"),
         "",
-        UsualTime::Any,
+        UsualTime::None,
         Step::Words("observe for longer, when the machine is less busy"),
     ),
     row(
         Cause::Unknown,
-        ("was not seen", "was not seen"),
+        ("was not seen", "was spent on what was not seen of its worker"),
         "",
-        UsualTime::Any,
+        UsualTime::None,
         Step::Words("observe for longer: the activity of its worker was not seen"),
     ),
 ];

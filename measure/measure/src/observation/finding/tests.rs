@@ -204,9 +204,6 @@ fn noise_of_an_idle_machine_is_usual_beside_short_service() {
 #[test]
 fn whatever_takes_the_server_away_is_named() {
     for cause in Cause::ALL {
-        if matches!(row_of(cause).usual, UsualTime::Any) {
-            continue;
-        }
         let found = TestServer::new(7).serve(20_000, often(cause)).finding();
         assert_eq!(found.verdict, FindingVerdict::Unusual, "{cause:?}: {found:?}");
         let dominating = found.dominating.as_ref().expect("there are requests");
