@@ -14,5 +14,5 @@ pub mod policy_file;
 pub mod text;
 pub mod toml_path;
 
-pub use bound_conditions::{ServerRun, check_conditions, outdated_bounds};
+pub use bound_conditions::{BrokenBounds, ServerRun, check_conditions, outdated_bounds};
 pub use observer::{Notice, ProgressObserver, Silent, TaskProgress};

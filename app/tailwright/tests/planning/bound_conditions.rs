@@ -324,10 +324,52 @@ fn observations_are_judged_by_bounds_that_apply() {
     assert_refused(&verify(&[]), "content of the device profile");
 }
 
+/// A server that is used in another way takes the bounds of its own workloads away, and of no others.
+#[test]
+fn bounds_are_judged_on_the_servers_that_they_apply_to() {
+    let cluster = Cluster::new(18, 18);
+    let slow =
+        r#"{"bandwidthTable": [{"requestSize": 4096, "readBandwidth": 40e6, "writeBandwidth": 40e6}]}"#;
+    cluster.folder.write("ssd.json", slow);
+    let folder = &cluster.folder;
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    let mut changed = policy(folder);
+    assert!(changed["servers"].as_array().is_some_and(|servers| servers.len() > 1), "{changed}");
+    let affected = changed["servers"][0]["name"].as_str().expect("a name").to_owned();
+    changed["servers"][0]["storage_profile_hash"] = "0123456789abcdef".into();
+    folder.write("policy.json", &changed.to_string());
+    let placed = changed["workloads"].as_array().expect("workloads");
+    let is_affected = |name: &Value| {
+        let workload = placed.iter().find(|workload| workload["name"] == *name).expect("a workload");
+        workload["server"] == affected.as_str()
+    };
+    let simulate = ["simulate", "policy.json", "--cluster", "cluster.toml"];
+    assert_refused(&folder.run(&simulate), "content of the device profile: ");
+    let json =
+        folder.run(&[&simulate[..], &["--without-bounds", "--json", "-o", "o.parquet"]].concat()).json();
+    let why = json["bounds_do_not_apply"].as_str().expect("it says why");
+    assert!(why.contains(&affected) && why.contains("on other servers do"), "{why}");
+    for server in json["servers"].as_array().expect("servers") {
+        for workload in server["workloads"].as_array().expect("workloads") {
+            // Some traces exceed their limits where they wrap around, and thereby their bounds.
+            let is_judged =
+                workload["bound"] == "held" || workload["assumption"] == "the requests exceed their limits";
+            assert_eq!(is_judged, server["name"] != affected.as_str(), "{workload}");
+        }
+    }
+    let verify = ["verify", "policy.json", "o.parquet", "--storage", "ssd.json"];
+    assert_refused(&folder.run(&verify), "content of the device profile: ");
+    let json = folder.run(&[&verify[..], &["--without-bounds", "--json"]].concat()).json();
+    assert!(json["bounds_do_not_apply"].as_str().is_some_and(|why| why.contains(&affected)), "{json}");
+    for workload in json["workloads"].as_array().expect("workloads") {
+        assert_eq!(workload["bound"].is_null(), is_affected(&workload["name"]), "{workload}");
+    }
+}
+
 /// Writes the policy as a document of version 1 has it: what enforcers allow beyond a limit is in the limit.
 fn write_version_1(folder: &Folder) {
     let mut old = policy(folder);
-    assert_eq!(old["version"], 2);
+    assert_eq!(old["version"], 3);
     old["version"] = 1.into();
     for workload in old["workloads"].as_array_mut().expect("workloads") {
         workload.as_object_mut().expect("a workload").remove("densest_answer");

@@ -90,7 +90,7 @@ pub fn apply_policy(
         network.warnings.iter().for_each(warn);
         done(HostAnswer { network, proxies: host.proxies.iter().map(ProxyChange::answer).collect() });
     }
-    Ok(broken)
+    Ok(broken.map(|broken| broken.sentence))
 }
 
 /// Plans all changes, and makes none.

@@ -41,7 +41,8 @@ impl ProxyFiles {
         if let Some(policy) = &policy {
             let mut runs = server_runs(policy, &hosts, None);
             runs.retain(|run| run.server == self.server);
-            broken = check_conditions(policy, &runs, self.without_bounds, observer)?;
+            let found = check_conditions(policy, &runs, self.without_bounds, observer)?;
+            broken = found.map(|found| found.sentence);
         }
         let current = ConfiguredPolicy { policy, hosts: hosts.text.clone(), origin: PolicyOrigin::Files };
         Ok((hosts, current, broken))

@@ -8,8 +8,8 @@ use model::{
     Condition, Observations, OperationError, PerStage, Policy, PolicyServer, Request, ServerConditions, Slo,
     Stage,
 };
+use operation::{BrokenBounds, ServerRun, check_conditions};
 use operation::{Notice, ProgressObserver};
-use operation::{ServerRun, check_conditions};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use units::Nanos;
@@ -27,7 +27,7 @@ pub struct JudgementSettings {
     pub storage: Vec<PathBuf>,
     /// Where servers and clients are, to compare the servers with what the bounds of the policy assume.
     pub hosts: Option<PathBuf>,
-    /// Judge SLOs, and no bounds, where the bounds of the policy do not apply.
+    /// Judge SLOs, and no bounds, on servers to which the bounds of the policy do not apply.
     pub without_bounds: bool,
     /// How sure each verdict is to be, between 0.5 and 1.
     pub confidence: f64,
@@ -62,16 +62,26 @@ pub fn judge(
         Some(policy) => check_run(policy, observations, &storage, settings, observer)?,
         None => None,
     };
-    if broken_bounds.is_some() {
-        for promise in &mut promises {
-            promise.bound_s = None;
-            promise.covers_every_request = false;
-        }
+    if let (Some(broken), Some(policy)) = (&broken_bounds, policy) {
+        drop_bounds(&mut promises, policy, broken);
     }
     note_gaps(&promises, observations, &storage, observer);
     check_windows(observations, settings.window)?;
     let findings = examine(observations, &promises, settings.confidence, &|promise| storage.work(promise));
+    let broken_bounds = broken_bounds.map(|broken| broken.sentence);
     Ok(JudgedRun { findings: findings.with_windows(observations, settings.window), broken_bounds })
+}
+
+/// Drops the bounds of workloads on servers to which bounds do not apply.
+fn drop_bounds(promises: &mut [ServiceAgreement], policy: &Policy, broken: &BrokenBounds) {
+    for promise in promises {
+        let planned = policy.workloads.iter().find(|workload| workload.name == promise.name);
+        let server = planned.and_then(|workload| workload.server.as_deref());
+        if server.is_some_and(|server| broken.concern(server)) {
+            promise.bound_s = None;
+            promise.covers_every_request = false;
+        }
+    }
 }
 
 /// Observations that were judged.
@@ -79,7 +89,7 @@ pub fn judge(
 pub struct JudgedRun {
     /// The verdicts, with what they rest on.
     pub findings: Findings,
-    /// Why the bounds of the policy do not apply, where they do not; then none is judged.
+    /// Servers to which the bounds of the policy do not apply, and why; no bound on them is judged.
     pub broken_bounds: Option<String>,
 }
 
@@ -91,7 +101,7 @@ fn check_run(
     storage: &StorageProfiles,
     settings: &JudgementSettings,
     observer: &dyn ProgressObserver,
-) -> Result<Option<String>, OperationError> {
+) -> Result<Option<BrokenBounds>, OperationError> {
     let hosts = settings.hosts.as_deref().map(HostsFile::read).transpose()?;
     let by_hosts = hosts.map_or_else(Vec::new, |hosts| server_runs(policy, &hosts, None));
     let mut runs = Vec::new();

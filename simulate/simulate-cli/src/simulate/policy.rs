@@ -24,7 +24,7 @@ pub(crate) struct PolicySimulationDocument<'a> {
     policy: &'a str,
     seed: u64,
     replications: usize,
-    /// Why the bounds of the policy do not apply, where they do not: --without-bounds accepts that, or the policy is of version 1 and for several channels.
+    /// Servers to which the bounds of the policy do not apply, and why: --without-bounds accepts that, or the policy is of version 1 and for several channels.
     #[serde(skip_serializing_if = "Option::is_none")]
     bounds_do_not_apply: Option<&'a str>,
     servers: Vec<SimulatedServerDocument<'a>>,
@@ -169,7 +169,7 @@ fn json(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {
         policy: &policy.policy_name,
         seed,
         replications: simulation.replications,
-        bounds_do_not_apply: simulation.broken_bounds.as_deref(),
+        bounds_do_not_apply: simulation.broken_bounds.as_ref().map(|broken| broken.sentence.as_str()),
         servers: servers.collect(),
     })
 }
@@ -195,7 +195,8 @@ fn text(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {
         1 => "\n1 workload that was not admitted is left out.\n".to_owned(),
         count => format!("\n{count} workloads that were not admitted are left out.\n"),
     };
-    let broken = simulation.broken_bounds.as_ref().map_or(String::new(), |broken| format!("{broken}\n"));
+    let broken =
+        simulation.broken_bounds.as_ref().map_or(String::new(), |broken| format!("{}\n", broken.sentence));
     format!(
         "{broken}{} under the policy of {}, {} random alignments each, seed {seed}.\n{}\n\n{}{refused}",
         plural(simulation.servers.len(), "server"),

@@ -5,8 +5,8 @@ use model::{
     Condition, Job, Op, OperationError, Policy, PolicyServer, PolicyWorkload, Request, ServerClass, Stage,
     Verdict,
 };
+use operation::{BrokenBounds, ServerRun, check_conditions};
 use operation::{Notice, ProgressObserver};
-use operation::{ServerRun, check_conditions};
 use plan::cluster::{ClusterProblem, enforced_class};
 use scenario::server::{
     RecordedRequests, ServerRules, SimulatedWorkload, StorageServer, WorkloadOutcome, WorkloadRequests,
@@ -43,8 +43,8 @@ pub struct PolicySimulationSettings {
 /// Result of the simulation of a policy.
 #[derive(Debug)]
 pub struct PolicySimulation {
-    /// Reason why the bounds of the policy do not apply; `None` when they do.
-    pub broken_bounds: Option<String>,
+    /// The servers to which the bounds of the policy do not apply; `None` when they all do.
+    pub broken_bounds: Option<BrokenBounds>,
     /// Servers that are flooded with best-effort requests, each with the device time of a request, seconds.
     pub flooded: Vec<(String, f64)>,
     /// Random alignments of the traces that each server was simulated under.
@@ -145,7 +145,8 @@ pub fn simulate_policy(
         }
         let mut outcomes = run.workload_outcomes();
         outcomes.retain(|outcome| policy.workloads.iter().any(|member| member.name == outcome.name));
-        let bounds = compare_bounds(policy, server, problem, &outcomes, broken_bounds.is_none())?;
+        let applies = !broken_bounds.as_ref().is_some_and(|broken| broken.concern(&server.name));
+        let bounds = compare_bounds(policy, server, problem, &outcomes, applies)?;
         servers.push(SimulatedServer { name: server.name.clone(), outcomes, bounds });
     }
     if servers.is_empty() {
@@ -161,7 +162,7 @@ fn check_servers(
     problem: &ClusterProblem,
     settings: PolicySimulationSettings,
     observer: &dyn ProgressObserver,
-) -> Result<Option<String>, OperationError> {
+) -> Result<Option<BrokenBounds>, OperationError> {
     let mut runs = Vec::new();
     for server in &policy.servers {
         let case = server_case(policy, server, problem, None)?;

@@ -40,7 +40,7 @@ fn check_case(
     let hash = case.server.as_ref().map(|server| profile_hash(server.profile()));
     let conditions = conditions.with(Condition::ProfileContent, hash.as_deref());
     let runs = [ServerRun { server: server.to_owned(), conditions }];
-    check_conditions(policy, &runs, without_bounds, observer)
+    Ok(check_conditions(policy, &runs, without_bounds, observer)?.map(|broken| broken.sentence))
 }
 
 /// Simulates variants of a scenario one after the other. Once `interrupted` returns true, it returns the
