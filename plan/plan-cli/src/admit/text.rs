@@ -173,6 +173,7 @@ pub(crate) fn json(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
     let model = admission.procedure.name();
     let name = |tenant: usize| problem.workloads[tenant].spec.name.as_str();
     let refused = admission.refused(problem);
+    let slo_calibration = calibration(problem, admission);
     document(&AdmissionDocument {
         model,
         servers: problem.count,
@@ -187,7 +188,7 @@ pub(crate) fn json(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
         decisions: admission.decisions.iter().map(|d| decided(problem, d)).collect(),
         sketching_s: admission.sketching.as_secs_f64(),
         elapsed_s: answered_after_s(),
-        slo_calibration: calibration(problem, admission),
+        slo_calibration,
     })
 }
 

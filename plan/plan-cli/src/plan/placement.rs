@@ -184,6 +184,9 @@ struct ForecastDocument<'a> {
 pub(crate) fn json(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
     let servers = placed.servers.iter().enumerate();
     let forecasts = servers.flat_map(|(number, all)| all.iter().map(move |forecast| (number, forecast)));
+    // The limits take a part of the time, so they precede `elapsed_s`.
+    let policy = placement_policy(problem, placed);
+    let slo_calibration = calibration(problem, placed);
     pretty(&PlacementDocument {
         servers_used: placed.packing.servers.len(),
         servers_lower_bound: placed.packing.lower_bound,
@@ -193,8 +196,8 @@ pub(crate) fn json(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
         elapsed_s: answered_after_s(),
         search_s: placed.search.as_secs_f64(),
         forecasts: forecasts.map(|(number, forecast)| entry(problem, number, forecast)).collect(),
-        slo_calibration: calibration(problem, placed),
-        policy: placement_policy(problem, placed),
+        slo_calibration,
+        policy,
     })
 }
 

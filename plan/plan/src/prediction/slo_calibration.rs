@@ -345,11 +345,16 @@ impl SloCalibrationReport {
         let coverage = percent(self.coverage);
         let Self { coverage_of, blocks, .. } = self;
         let window = time(self.window_s);
+        let mean = match *coverage_of {
+            "plan" => "windows".to_owned(),
+            unit => format!("{unit}s and windows"),
+        };
         let mut sentences = Vec::new();
         match (self.load_factor, &self.fallback) {
             (Some(load), _) => sentences.push(format!(
-                "next window of {window}: each {coverage_of} keeps its SLOs with a probability of {coverage}, on servers filled by \
-                 {load} times the work of the traces; held-out windows show {} of {}, one to come counted as a miss",
+                "next window of {window}: a {coverage_of} keeps its SLOs with a probability of {coverage}, in the mean over {mean}, \
+                 on servers filled by {load} times the work of the traces; held-out windows show {} of {}, one to come counted \
+                 as a miss",
                 percent(self.shown_coverage),
                 plural(*blocks, "block"),
             )),
