@@ -15,7 +15,7 @@ pub use conditions::{
 };
 pub use enforcement::{CHANNELS_MAX, ServerEnforcement};
 pub use error::{POLICY_FORMAT, POLICY_VERSION, PolicyError};
-use error::{POLICY_VERSION_WITHOUT_ALLOWANCES, UNVERSIONED_FORMAT};
+use error::{READ_VERSIONS, UNVERSIONED_FORMAT, VERSION_WITHOUT_ALLOWANCES};
 pub use limit::{RateLimit, StageLimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ pub struct Policy {
     pub servers: Vec<PolicyServer>,
     /// Every requested workload, admitted or not, in the order of the request.
     pub workloads: Vec<PolicyWorkload>,
-    /// True if read from a document of version 1, whose bursts include the allowances.
+    /// True if read from a document of version 1 for several channels: its bursts include the allowances.
     is_of_version_1: bool,
 }
 
@@ -143,17 +143,10 @@ impl Policy {
         names.filter(|name| self.has_outdated_bounds(name)).collect()
     }
 
-    /// Returns the least document version that expresses this policy: version 1 has no allowances.
-    fn version(&self) -> u32 {
+    /// Returns true if a device serves several requests at a time, so that enforcers need allowances.
+    fn has_several_channels(&self) -> bool {
         let several = |used: &ServerEnforcement| used.channels > 1;
-        let has_channels = self.servers.iter().filter_map(|server| server.enforcement.as_ref()).any(several);
-        let mut limits = self.workloads.iter().flat_map(|workload| &workload.limits);
-        let has_allowances = limits.any(|limit| limit.allowance_work > 0.0);
-        if (has_channels || has_allowances) && !self.is_of_version_1 {
-            POLICY_VERSION
-        } else {
-            POLICY_VERSION_WITHOUT_ALLOWANCES
-        }
+        self.servers.iter().filter_map(|server| server.enforcement.as_ref()).any(several)
     }
 
     /// Reads and checks the JSON of a policy file.
@@ -173,7 +166,7 @@ impl Policy {
 struct PolicyDocument {
     #[schemars(extend("const" = POLICY_FORMAT))]
     format: String,
-    #[schemars(with = "u32", extend("enum" = [POLICY_VERSION_WITHOUT_ALLOWANCES, POLICY_VERSION]))]
+    #[schemars(with = "u32", extend("enum" = READ_VERSIONS))]
     version: Option<u32>,
     /// Planning method, such as `tailwright` or `knee`.
     policy_name: String,
@@ -185,11 +178,11 @@ struct PolicyDocument {
 
 impl From<Policy> for PolicyDocument {
     fn from(policy: Policy) -> Self {
-        let version = Some(policy.version());
+        let version = if policy.is_of_version_1 { VERSION_WITHOUT_ALLOWANCES } else { POLICY_VERSION };
         let format = POLICY_FORMAT.to_owned();
         let Policy { policy_name, servers, workloads, .. } = policy;
         let workloads = workloads.into_iter().map(Into::into).collect();
-        Self { format, version, policy_name, servers, workloads }
+        Self { format, version: Some(version), policy_name, servers, workloads }
     }
 }
 
@@ -199,8 +192,10 @@ impl TryFrom<PolicyDocument> for Policy {
     fn try_from(document: PolicyDocument) -> Result<Self, PolicyError> {
         let PolicyDocument { format, version, policy_name, servers, workloads } = document;
         let is_of_version_1 = match (format.as_str(), version) {
-            (POLICY_FORMAT, Some(POLICY_VERSION)) => false,
-            (POLICY_FORMAT, Some(POLICY_VERSION_WITHOUT_ALLOWANCES)) | (UNVERSIONED_FORMAT, None) => true,
+            (UNVERSIONED_FORMAT, None) => true,
+            (POLICY_FORMAT, Some(known)) if READ_VERSIONS.contains(&known) => {
+                known == VERSION_WITHOUT_ALLOWANCES
+            }
             _ => return Err(PolicyError::UnknownFormat(format, version)),
         };
         let mut sound = Vec::new();
@@ -212,7 +207,7 @@ impl TryFrom<PolicyDocument> for Policy {
         if is_of_version_1 && limits.any(|limit| limit.allowance_work > 0.0) {
             return Err(PolicyError::AllowanceInVersion1);
         }
-        let is_of_version_1 = is_of_version_1 && policy.version() > POLICY_VERSION_WITHOUT_ALLOWANCES;
+        let is_of_version_1 = is_of_version_1 && policy.has_several_channels();
         Ok(Self { is_of_version_1, ..policy })
     }
 }
@@ -249,7 +244,7 @@ mod tests {
         assert_eq!(
             text,
             concat!(
-                r#"{"format":"tailwright.policy","version":1,"policy_name":"tailwright","servers":[{"name":"ssd-1","class":"#,
+                r#"{"format":"tailwright.policy","version":3,"policy_name":"tailwright","servers":[{"name":"ssd-1","class":"#,
                 r#""ssd","network_bytes_per_s":100000000.0,"storage_profile":"x"}],"workloads":[{"name":"a","#,
                 r#""admitted":true,"server":"ssd-1","priority":2,"slo":"99.9% < 200ms","slo_percentile":99.9,"#,
                 r#""slo_s":0.2,"bound_s":0.125,"limits":[{"stage":"network-in","rate":0.25,"burst":0.5,"#,
@@ -278,7 +273,7 @@ mod tests {
     fn files_without_a_version_are_read() {
         let text = serde_json::to_string(&policy()).unwrap();
         let old =
-            text.replace(r#""format":"tailwright.policy","version":1"#, r#""format":"tailwright-policy-1""#);
+            text.replace(r#""format":"tailwright.policy","version":3"#, r#""format":"tailwright-policy-1""#);
         assert_ne!(old, text);
         assert_eq!(Policy::from_json(&old).unwrap(), policy());
     }
@@ -303,15 +298,15 @@ mod tests {
             ("{".to_owned(), "not a policy: EOF while parsing an object at line 1 column 1"),
             (
                 text.replace("tailwright.policy", "tailwright.other"),
-                "the format is 'tailwright.other', version 1, expected 'tailwright.policy', version 1 or 2",
+                "the format is 'tailwright.other', version 3, expected 'tailwright.policy', version 1, 2 or 3",
             ),
             (
-                text.replace("\"version\":1,", ""),
-                "the format is 'tailwright.policy', expected 'tailwright.policy', version 1 or 2",
+                text.replace("\"version\":3,", ""),
+                "the format is 'tailwright.policy', expected 'tailwright.policy', version 1, 2 or 3",
             ),
             (
-                text.replace("\"version\":1,", "\"version\":3,"),
-                "the format is 'tailwright.policy', version 3, expected 'tailwright.policy', version 1 or 2",
+                text.replace("\"version\":3,", "\"version\":4,"),
+                "the format is 'tailwright.policy', version 4, expected 'tailwright.policy', version 1, 2 or 3",
             ),
             (serde_json::to_string(&repeated).unwrap(), "workload 'a' is given twice"),
             (serde_json::to_string(&servers).unwrap(), "server 'ssd-1' is given twice"),
@@ -422,25 +417,39 @@ mod tests {
     fn version_1_with_several_channels_is_outdated_and_stays_so() {
         let text = serde_json::to_string(&on_channels(4)).unwrap();
         let new = Policy::from_json(&text).unwrap();
-        assert!(text.contains("\"version\":2") && new.covers_every_request("ssd-1"), "{text}");
-        let old = text.replace("\"version\":2", "\"version\":1");
+        assert!(text.contains("\"version\":3") && new.covers_every_request("ssd-1"), "{text}");
+        let old = text.replace("\"version\":3", "\"version\":1");
         let read = Policy::from_json(&old).unwrap();
         assert_eq!(read.outdated_servers(), ["ssd-1"]);
         assert!(!read.covers_every_request("ssd-1"));
         assert_eq!(serde_json::to_string(&read).unwrap(), old);
     }
 
+    /// The summary of plans by the calibrated model has other fields since version 3; the policy is the same.
+    #[test]
+    fn version_2_is_read_with_the_summary_of_its_time() {
+        let mut allowing = on_channels(4);
+        allowing.workloads[0].limits[2] = allowing.workloads[0].limits[2].with_allowance(0.25, 1e8);
+        let text = serde_json::to_string(&allowing).unwrap();
+        let summary = r#""servers_used":1,"calibration":{"coverage":95.0,"window_s":300.0,"workloads":[]}}"#;
+        let old = format!("{},{summary}", text.strip_suffix('}').unwrap());
+        let old = old.replace("\"version\":3", "\"version\":2");
+        let read = Policy::from_json(&old).unwrap();
+        assert_eq!(read, allowing);
+        assert!(read.outdated_servers().is_empty() && read.covers_every_request("ssd-1"));
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
+
     #[test]
     fn version_1_with_one_channel_is_as_good_as_ever() {
         let text = serde_json::to_string(&on_channels(1)).unwrap();
-        assert!(text.contains("\"version\":1"), "{text}");
-        let read = Policy::from_json(&text).unwrap();
+        let read = Policy::from_json(&text.replace("\"version\":3", "\"version\":1")).unwrap();
         assert_eq!(read, on_channels(1));
         assert!(read.outdated_servers().is_empty() && read.covers_every_request("ssd-1"));
     }
 
     #[test]
-    fn an_allowance_is_read_checked_and_needs_version_2() {
+    fn an_allowance_is_read_checked_and_is_not_of_version_1() {
         let mut allowing = policy();
         allowing.workloads[0].limits[2] = allowing.workloads[0].limits[2].with_allowance(0.25, 1e8);
         let text = serde_json::to_string(&allowing).unwrap();
@@ -454,7 +463,7 @@ mod tests {
                 "\"allowance_work\":5",
                 "allowance_work is 5, expected 25000000",
             ),
-            ("\"version\":2", "\"version\":1", "a limit has an allowance, expected version 2"),
+            ("\"version\":3", "\"version\":1", "a limit has an allowance, expected version 2 or 3"),
         ] {
             assert_refused(&text, from, to, said);
         }

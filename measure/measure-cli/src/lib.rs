@@ -9,11 +9,11 @@ pub mod profile;
 pub mod verify;
 
 operation::documents! {
-    load::text::LoadDocument<'_>: "load", 1;
-    observe::text::ObservedDocument<'_>: "observation", 1;
+    load::text::LoadDocument<'_>: "load", 2;
+    observe::text::ObservedDocument<'_>: "observation", 2;
     observe::text::SelfTestDocument: "observation-selftest", 1;
-    observe::block::BlockDocument: "block-observation", 1;
+    observe::block::BlockDocument: "block-observation", 2;
     profile::text::DeviceDocument<'_>: "device-measurement", 1;
     profile::disk::DiskDocument: "disk-measurement", 1;
-    verify::text::FindingsDocument<'_>: "findings", 1;
+    verify::text::FindingsDocument<'_>: "findings", 2;
 }

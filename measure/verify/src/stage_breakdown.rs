@@ -26,7 +26,7 @@ pub struct StageFinding {
     /// The 99th percentile of the time in seconds.
     pub p99_s: f64,
     /// The 99.9th percentile of the time in seconds.
-    pub p999_s: f64,
+    pub p99_9_s: f64,
     /// The share of this stage in the mean latency, 0 to 1.
     pub share_of_mean: f64,
     /// The share of this stage in the excess of the tail over the mean; `None` when the tail takes no longer.
@@ -90,7 +90,7 @@ fn finding(
         mean_s: own_mean / 1e9,
         p50_s: percentile_s(&times, 50.0).unwrap_or_default(),
         p99_s: percentile_s(&times, 99.0).unwrap_or_default(),
-        p999_s: percentile_s(&times, 99.9).unwrap_or_default(),
+        p99_9_s: percentile_s(&times, 99.9).unwrap_or_default(),
         share_of_mean: if mean_latency > 0.0 { own_mean / mean_latency } else { 0.0 },
         share_of_tail_excess: (tail_excess > 0.0).then(|| (tail_mean - own_mean) / tail_excess),
     }

@@ -6,11 +6,16 @@ use std::fmt;
 /// Value of the field `format` of a policy file; readers refuse others.
 pub const POLICY_FORMAT: &str = "tailwright.policy";
 
-/// Value of the field `version` if a device has several channels or a limit an allowance.
-pub const POLICY_VERSION: u32 = 2;
+/// Value of the field `version` of what is written. Since version 3 plans by the calibrated model have
+/// `slo_calibration` in their summary in place of `calibration`.
+pub const POLICY_VERSION: u32 = 3;
 
-/// Value of the field `version` of other policy files. Readers accept only these two versions.
-pub(super) const POLICY_VERSION_WITHOUT_ALLOWANCES: u32 = 1;
+/// Version in which bursts include the allowances of enforcers. A policy that was read with such bursts
+/// for a device with several channels keeps it.
+pub(super) const VERSION_WITHOUT_ALLOWANCES: u32 = 1;
+
+/// Versions that readers accept. Version 2 differs from the latest only in the summary of plans.
+pub(super) const READ_VERSIONS: [u32; 3] = [VERSION_WITHOUT_ALLOWANCES, 2, POLICY_VERSION];
 
 /// Format of files without a version, which have the fields of version 1; readers accept it.
 pub(super) const UNVERSIONED_FORMAT: &str = "tailwright-policy-1";
@@ -19,7 +24,7 @@ pub(super) const UNVERSIONED_FORMAT: &str = "tailwright-policy-1";
 pub(super) const ROUNDING: f64 = 0.01;
 
 /// Accepted versions, for messages.
-const VERSIONS: &str = "1 or 2";
+const VERSIONS: &str = "1, 2 or 3";
 
 /// Reason why a text is not a sound policy.
 #[derive(Debug)]
@@ -60,7 +65,7 @@ impl fmt::Display for PolicyError {
                     "the format is '{format}', version {version}, expected '{POLICY_FORMAT}', version {VERSIONS}"
                 )
             }
-            Self::AllowanceInVersion1 => f.write_str("a limit has an allowance, expected version 2"),
+            Self::AllowanceInVersion1 => f.write_str("a limit has an allowance, expected version 2 or 3"),
             Self::UnusableName(owner) => write!(f, "{owner}: {NAME_EXPECTED}"),
             Self::RepeatedServer(name) => write!(f, "server '{name}' is given twice"),
             Self::RepeatedWorkload(name) => write!(f, "workload '{name}' is given twice"),

@@ -41,7 +41,7 @@ pub(crate) fn text(ran: &LoadReport) -> String {
             format!("{:.1}", row.rate_per_s),
             time_or_dash(row.p50_s),
             time_or_dash(row.p99_s),
-            time_or_dash(row.p999_s),
+            time_or_dash(row.p99_9_s),
             time_or_dash(row.max_s),
             row.failed.to_string(),
             row.lost.to_string(),

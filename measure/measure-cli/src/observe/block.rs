@@ -79,7 +79,7 @@ struct TimeFields {
     mean_s: f64,
     p50_s: f64,
     p99_s: f64,
-    p999_s: f64,
+    p99_9_s: f64,
     max_s: f64,
 }
 
@@ -143,7 +143,7 @@ fn time_fields(sum: u64, requests: u64, at: impl Fn(f64) -> u64) -> TimeFields {
         mean_s: sum_s / requests.max(1) as f64,
         p50_s: seconds(0.5),
         p99_s: seconds(0.99),
-        p999_s: seconds(0.999),
+        p99_9_s: seconds(0.999),
         max_s: seconds(1.0),
     }
 }

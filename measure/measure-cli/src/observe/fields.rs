@@ -55,7 +55,7 @@ pub(super) struct LatencyFields {
     pub(super) p50_s: f64,
     pub(super) p90_s: f64,
     pub(super) p99_s: f64,
-    pub(super) p999_s: f64,
+    pub(super) p99_9_s: f64,
     pub(super) max_s: f64,
 }
 
@@ -182,8 +182,8 @@ fn server_fields(ideal: &IdealComparison, server: usize) -> ServerFields {
 
 /// The fields from a function of a percentile, `None` being the mean.
 fn percentiles(seconds: impl Fn(Option<f64>) -> f64) -> LatencyFields {
-    let [p50_s, p90_s, p99_s, p999_s, max_s] = COLUMNS.map(|(_, percent)| seconds(Some(percent)));
-    LatencyFields { mean_s: seconds(None), p50_s, p90_s, p99_s, p999_s, max_s }
+    let [p50_s, p90_s, p99_s, p99_9_s, max_s] = COLUMNS.map(|(_, percent)| seconds(Some(percent)));
+    LatencyFields { mean_s: seconds(None), p50_s, p90_s, p99_s, p99_9_s, max_s }
 }
 
 fn variance_fields(moments: &TrafficMoments, view: Option<&VarianceView>) -> VarianceFields {

@@ -203,7 +203,7 @@ fn latency(profile: LatencyProfile) -> LatencyFields {
         p50_s: seconds(profile.p50),
         p90_s: seconds(profile.p90),
         p99_s: seconds(profile.p99),
-        p999_s: seconds(profile.p999),
+        p99_9_s: seconds(profile.p999),
         max_s: seconds(profile.max),
     }
 }

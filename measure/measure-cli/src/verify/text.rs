@@ -17,7 +17,7 @@ pub struct FindingsDocument<'a> {
     policy: Option<&'a str>,
     /// What the verdicts on all workloads with a guarantee say together.
     verdict: OverallVerdict,
-    /// Why the bounds of the policy do not apply, where they do not: --without-bounds accepts that, or the policy is of version 1 and for several channels; then none is judged.
+    /// Servers to which the bounds of the policy do not apply, and why: --without-bounds accepts that, or the policy is of version 1 and for several channels. No bound on them is judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     bounds_do_not_apply: Option<&'a str>,
     #[serde(flatten)]
@@ -330,7 +330,7 @@ pub fn stage_rows(findings: &Findings) -> Vec<Vec<String>> {
     let rows = findings.workloads.iter().flat_map(|found| {
         found.stages.iter().map(|at| {
             let mut row = vec![found.name.clone(), at.stage.clone()];
-            row.extend([at.mean_s, at.p50_s, at.p99_s, at.p999_s].map(time));
+            row.extend([at.mean_s, at.p50_s, at.p99_s, at.p99_9_s].map(time));
             row.push(percent(at.share_of_mean));
             row.push(at.share_of_tail_excess.map_or_else(|| "–".to_owned(), percent));
             row

@@ -22,7 +22,7 @@ pub struct WorkloadLoadSummary<'a> {
     /// 99th percentile of the latency of answered requests, seconds.
     pub p99_s: Option<f64>,
     /// 99.9th percentile of the latency of answered requests, seconds.
-    pub p999_s: Option<f64>,
+    pub p99_9_s: Option<f64>,
     /// The longest latency of an answered request, seconds.
     pub max_s: Option<f64>,
     /// Requests that the server answered with an error.
@@ -75,7 +75,7 @@ fn summarise<'a>(
         bytes_per_s: bytes / seconds,
         p50_s: percentile(&latencies, 50.0),
         p99_s: percentile(&latencies, 99.0),
-        p999_s: percentile(&latencies, 99.9),
+        p99_9_s: percentile(&latencies, 99.9),
         max_s: latencies.last().map(|last| last.as_secs()),
         failed: requests
             .iter()
