@@ -11,6 +11,9 @@ use placement::admission::{
     priority_meister,
 };
 use predict::{BegunWork, EnforcedModel, EnforcedSketch, Reshaping, WorstCase};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 
 /// Bytes of a packet, and of the burst that Silo allows (thesis §4.3.1).
 const PACKET: f64 = 1500.0;
@@ -168,6 +171,37 @@ pub static PROCEDURES: [ProcedureRow; 10] = [
 ];
 
 const PUBLISHED_SYSTEM: &str = "a published system, to compare with; a worst case under its own rate limits";
+
+impl ModelName {
+    /// Name in options and files.
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// Returns the model's row among the procedures.
+    pub fn row(self) -> &'static ProcedureRow {
+        ProcedureName::ByModel(self).row()
+    }
+}
+
+impl Serialize for ModelName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl JsonSchema for ModelName {
+    fn schema_name() -> Cow<'static, str> {
+        "ModelName".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let models = PROCEDURES.iter().filter(|row| matches!(row.procedure, ProcedureName::ByModel(_)));
+        let names =
+            models.map(|row| json_schema!({ "const": row.name, "description": row.words, "type": "string" }));
+        json_schema!({ "description": "Assumption about the traffic.", "oneOf": names.collect::<Vec<_>>() })
+    }
+}
 
 /// An operation on a procedure of any type.
 pub(crate) trait ProcedureVisitor {
