@@ -130,6 +130,14 @@ impl TimeDistribution {
         }
     }
 
+    /// Exponent α of a tail that falls as x^−α, below which moments exist; infinite where all do.
+    pub fn tail_exponent(&self) -> f64 {
+        match self.0 {
+            DistributionFamily::Pareto { shape, .. } => shape,
+            _ => f64::INFINITY,
+        }
+    }
+
     /// The first and the second moment, in seconds and squared seconds.
     fn moments(&self) -> (f64, f64) {
         match &self.0 {

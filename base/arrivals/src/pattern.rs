@@ -43,6 +43,15 @@ impl ArrivalPattern {
         }
     }
 
+    /// Returns true if nothing about the pattern is random: equal gaps, with equally many requests each.
+    pub fn is_periodic(&self) -> bool {
+        match self {
+            Self::Process(process) => matches!(process, RateProcess::Constant { .. }),
+            Self::Renewal(gap) => gap.c2() == 0.0,
+            Self::Batches { size, of } => matches!(size, BatchSize::Fixed(_)) && of.is_periodic(),
+        }
+    }
+
     /// The same pattern with the mean rate multiplied by `factor`. The states, periods and cycles of a process
     /// stay as long as they are, a renewal process is compressed, batches keep their size and come more often.
     ///

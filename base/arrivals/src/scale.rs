@@ -13,6 +13,8 @@ use units::Nanos;
 pub struct StreamTotals {
     /// Earliest and latest arrival; none without requests.
     pub arrivals: Option<(Nanos, Nanos)>,
+    /// Number of requests.
+    pub requests: u64,
     /// The service time of all requests together, nanoseconds.
     pub work: u128,
 }
@@ -24,6 +26,7 @@ impl StreamTotals {
         let arrival = request.arrival;
         let (first, last) = self.arrivals.unwrap_or((arrival, arrival));
         self.arrivals = Some((first.min(arrival), last.max(arrival)));
+        self.requests += 1;
         self.work += u128::from(request.service.0);
     }
 
@@ -34,15 +37,17 @@ impl StreamTotals {
         totals
     }
 
-    /// The part of the time that `workers` workers are busy, from the first arrival to the last; above 1 in overload.
-    /// `None` with fewer than two instants.
+    /// The mean service time ÷ the mean gap between arrivals ÷ `workers`: the part of the time that workers are busy,
+    /// above 1 in overload. n requests have n − 1 gaps. `None` with fewer than two instants.
     ///
     /// # Panics
     /// Without workers.
     pub fn utilisation(&self, workers: usize) -> Option<f64> {
         assert!(workers > 0, "no workers have no utilisation");
         let (first, last) = self.arrivals?;
-        (last > first).then(|| self.work as f64 / ((last - first).0 as f64 * workers as f64))
+        let service = self.work as f64 / self.requests as f64;
+        let gap = (last - first).0 as f64 / (self.requests - 1).max(1) as f64;
+        (last > first).then(|| service / (gap * workers as f64))
     }
 
     /// The change of time scale that makes the utilisation of `workers` workers the wanted one.

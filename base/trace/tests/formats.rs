@@ -432,7 +432,10 @@ fn blkparse_of_overlapping_parts_ends() {
     assert_eq!(read(text.as_bytes()).unwrap().1.len(), 100_000);
 }
 
-fn exchanges(lines: &[&str]) -> Result<Vec<(u64, u64, Op, Option<u64>)>, String> {
+/// Arrival and response in milliseconds, size and direction.
+type Exchange = (u64, u64, Op, Option<u64>);
+
+fn exchanges(lines: &[&str]) -> Result<Vec<Exchange>, String> {
     let text: String = lines.iter().map(|line| format!("17000000{line}\n")).collect();
     let (format, requests) = read(text.as_bytes()).map_err(|error| error.to_string())?;
     assert_eq!(format, TraceFormat::Tcpdump);

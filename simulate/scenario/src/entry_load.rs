@@ -98,6 +98,16 @@ impl EntryLoad {
         }
     }
 
+    /// Returns true if neither arrivals nor demands nor delays are random.
+    pub(crate) fn is_deterministic(&self) -> bool {
+        let is_periodic = matches!(&self.arrivals, ArrivalRule::Random(pattern) if pattern.is_periodic());
+        let has_equal_requests = match &self.content {
+            RequestContent::Kinds(kinds, delays) => kinds.is_constant() && delays.is_empty(),
+            RequestContent::Recorded(_) => false,
+        };
+        is_periodic && has_equal_requests
+    }
+
     /// Arrivals per second; 0 where clients wait for answers.
     pub(crate) fn rate(&self) -> f64 {
         match &self.arrivals {

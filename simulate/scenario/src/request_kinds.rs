@@ -67,6 +67,15 @@ impl RequestKinds {
         Ok(Self(kinds))
     }
 
+    /// Returns true if all requests are equal.
+    pub(crate) fn is_constant(&self) -> bool {
+        let is_fixed = |service: &OptionalService| service.chance >= 1.0 && service.time.c2() == 0.0;
+        match self.0.as_slice() {
+            [kind] => kind.service.iter().flatten().all(is_fixed),
+            _ => false,
+        }
+    }
+
     /// Mean demand of a request at the steps that are `included`, seconds.
     pub(crate) fn work(&self, included: impl Fn(usize) -> bool) -> f64 {
         self.0.iter().map(|kind| kind.share * kind.work(&included)).sum()
@@ -224,6 +233,11 @@ pub(crate) struct RandomDelays {
 }
 
 impl RandomDelays {
+    /// Returns true if no delay is random.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entry.is_none() && self.steps.iter().all(Option::is_none)
+    }
+
     /// A function that draws the delays of a request.
     fn drawer(&self, seed: u64) -> impl FnMut(&mut RequestDraft<'_>) + use<> {
         let mut steps: Vec<(usize, Sampler, StdRng)> = Vec::new();

@@ -3,7 +3,7 @@
 
 use crate::classes;
 use crate::entry_load::{EntryLoad, RequestContent};
-use crate::file::{EntrySpec, Scenario};
+use crate::file::{EntrySpec, RunSpec, Scenario};
 use crate::recorded_calls::{self, RecordedCalls};
 use crate::request_kinds::{RandomDelays, RequestKinds};
 use crate::scenario_network::{expand_copies, scenario_network, step_names};
@@ -14,9 +14,13 @@ use gat::RequestSlo;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use sim::engine::{QueueingNetwork, RequestEntry, SimulationPlan};
+use sim::{settling_arrivals, settling_warm_up};
 use std::path::Path;
 use std::sync::Arc;
 use units::Nanos;
+
+/// Longest warm-up that is chosen for a station near saturation, in arrivals of each replication.
+const SETTLING_MAX: u64 = 1_000_000;
 
 /// A scenario that can be run.
 pub struct SimulationCase {
@@ -65,7 +69,25 @@ impl SimulationCase {
         if let Some(load) = scenario.run.load {
             case.scale(load)?;
         }
+        case.settle(&scenario.run);
         Ok(case)
+    }
+
+    /// Gives each replication a warm-up in which the busiest station settles, and twice that to measure,
+    /// unless the scenario chooses either: latencies of a shorter window depend on each other as if they were one
+    /// sample.
+    fn settle(&mut self, run: &RunSpec) {
+        let settling = self.settling();
+        let window = &mut self.plan.window;
+        if run.transient || window.span.is_some() || settling.is_infinite() {
+            return;
+        }
+        if run.warm_up.is_none() {
+            window.warm_up = settling_warm_up(window.warm_up, settling, SETTLING_MAX);
+        }
+        if run.requests.is_none() {
+            window.measured = settling_warm_up(window.measured, 2.0 * settling, 2 * SETTLING_MAX);
+        }
     }
 
     /// Entries with the randomness of a seed.
@@ -102,6 +124,20 @@ impl SimulationCase {
     pub fn busiest(&self) -> (usize, f64) {
         let all = (0..self.network.stations.len()).map(|station| (station, self.utilisation(station)));
         all.max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 0.0))
+    }
+
+    /// Returns the number of arrivals that the busiest station needs to settle, infinite in overload; 0 if
+    /// nothing is random, or the requests of a storage server repeat.
+    pub fn settling(&self) -> f64 {
+        if self.server.is_some() || self.is_deterministic() {
+            return 0.0;
+        }
+        settling_arrivals(self.busiest().1, 1.0)
+    }
+
+    /// Returns true if nothing in the scenario is random, so that a station can be busy all the time.
+    pub fn is_deterministic(&self) -> bool {
+        self.server.is_none() && self.loads.iter().all(EntryLoad::is_deterministic)
     }
 
     /// Multiplies the rate of all arrivals by one factor, so that the busiest station has this utilisation.

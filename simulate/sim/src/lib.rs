@@ -15,9 +15,11 @@ pub mod engine;
 pub mod ideal;
 pub mod pool_tiers;
 mod rank;
+mod relaxation;
 pub mod replay;
 
 pub use rank::nearest_rank;
+pub use relaxation::{settling_arrivals, settling_warm_up};
 pub use replay::{
     Alignment, Exceedances, Latencies, LatencyTarget, Observer, Percentiles, PreemptionMode, Replay,
     ReplayOutcome, ReplayStream, ReplaySystem, ReplayTrace, TargetMiss, TargetSearch, UnsteadyError,

@@ -180,3 +180,32 @@ fn faults_say_where() {
     let missing = folder.run(&["simulate", "nowhere.toml"]).expect_code(2);
     assert!(missing.stderr.contains("nowhere.toml"), "{}", missing.stderr);
 }
+
+/// D/D/1 at load 1 serves every request at once; with random service it is unstable.
+#[test]
+fn a_full_station_without_chance_is_stable() {
+    let folder = Folder::new();
+    let entry = "arrivals = \"constant(1000/s)\"\nservice = { queue = \"1ms\" }\n";
+    folder.write("full.toml", &queue("requests = 40000", 1, entry));
+    let found = folder.run(&["simulate", "full.toml", "--json"]).expect_code(0).json();
+    assert!(
+        found["verdict"] == "done" && (found["p99_9_s"].as_f64().unwrap() / 1e-3 - 1.0).abs() < 0.004,
+        "{found}"
+    );
+    folder.write("random.toml", &queue("requests = 40000", 1, &entry.replace("\"1ms\"", "\"exp(1ms)\"")));
+    let found = folder.run(&["simulate", "random.toml", "--json"]).expect_code(1).json();
+    assert_eq!(found["verdict"], "unstable", "{found}");
+}
+
+/// A warm-up that the scenario chooses too short is said to be; the default follows the load.
+#[test]
+fn a_warm_up_follows_the_load_or_is_said_to_be_short() {
+    let folder = Folder::new();
+    let near = MM1.replace("800/s", "990/s");
+    folder.write("short.toml", &queue("requests = 2000\nwarm_up = 200\nreplications = 4", 1, &near));
+    let found = folder.run(&["simulate", "short.toml", "--json"]).expect_code(0).json();
+    assert!(found["message"].as_str().unwrap().contains("too short to tell"), "{found}");
+    folder.write("chosen.toml", &queue("requests = 2000\nreplications = 4", 1, &near));
+    let found = folder.run(&["simulate", "chosen.toml", "--json"]).expect_code(0).json();
+    assert_eq!(found["message"], "done", "{found}");
+}

@@ -99,6 +99,7 @@ pub fn run(args: &IdealArgs) -> Result<VerbAnswer, OperationError> {
         utilisation: answer.utilisation,
         seed: args.seed,
         outcomes: answer.outcomes,
+        requests_needed: answer.requests_needed,
     };
     let written = write_wanted(args.report.as_deref(), "report", || html(&view));
     if args.json {

@@ -20,6 +20,7 @@ pub(crate) struct IdealView {
     pub(crate) seed: u64,
     /// The latencies by discipline, at least one.
     pub(crate) outcomes: Vec<IdealOutcome>,
+    pub(crate) requests_needed: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -29,6 +30,8 @@ pub(crate) struct IdealDocument<'a> {
     workers: usize,
     utilisation: f64,
     seed: u64,
+    /// Number of requests that this utilisation takes, if there are fewer: figures and intervals may be off.
+    requests_needed: Option<u64>,
     #[serde(flatten)]
     first: &'a IdealOutcome,
     compared: &'a [IdealOutcome],
@@ -42,6 +45,7 @@ pub(crate) fn json(view: &IdealView) -> String {
         workers: view.workers,
         utilisation: view.utilisation,
         seed: view.seed,
+        requests_needed: view.requests_needed,
         first: &view.outcomes[0],
         compared: &view.outcomes[1..],
     })
@@ -51,9 +55,16 @@ pub(crate) fn json(view: &IdealView) -> String {
 pub(crate) fn lead(view: &IdealView) -> String {
     let workers = plural(view.workers, "worker");
     let some = view.outcomes.iter().any(|outcome| !outcome.figures.ci.is_empty());
+    let too_few = view.requests_needed.map_or_else(String::new, |needed| {
+        format!(" Too few requests to tell: near saturation use --requests {needed} or more.")
+    });
+    let infinite = match view.outcomes.iter().any(|outcome| outcome.mean_is_infinite) {
+        true => " Service times without a variance make the mean infinite; percentiles exist.",
+        false => "",
+    };
     let intervals = if some { " ± are 95 % confidence intervals." } else { "" };
     format!(
-        "{} of {}, service {}, {workers}: utilisation {}.{intervals}",
+        "{} of {}, service {}, {workers}: utilisation {}.{intervals}{infinite}{too_few}",
         requests(view.outcomes[0].figures.requests),
         view.name,
         view.service,
@@ -75,6 +86,9 @@ pub(crate) fn rows(view: &IdealView) -> (Vec<&'static str>, Vec<Vec<String>>) {
         let mut cells = vec![at.order.to_string()];
         let times = [f.mean_s, f.p50_s, f.p90_s, f.p99_s, f.p99_9_s];
         cells.extend(times.map(interval));
+        if at.mean_is_infinite {
+            cells[1] = "infinite".to_owned();
+        }
         cells.push(plain(f.slowdown_p99.map(|e| e.value), ""));
         cells.push(plain(f.reordering_pct.map(|e| e.value), " %"));
         cells

@@ -18,6 +18,8 @@ pub struct IdealOutcome {
     /// Latencies of all requests.
     #[serde(skip)]
     pub latencies: Histogram,
+    /// The mean latency is infinite, because service times have no variance; `mean_s` is null then.
+    pub mean_is_infinite: bool,
     /// Mean, percentiles and the other reported figures.
     #[serde(flatten)]
     pub figures: LatencyFigures,
@@ -54,7 +56,15 @@ impl IdealOutcome {
             requests_per_wall_s: (elapsed_s > 0.0).then(|| played as f64 / elapsed_s),
             ..LatencyFigures::default()
         };
-        Ok(Self { order, latencies: summary.latencies(), figures: figures.with_intervals() })
+        let latencies = summary.latencies();
+        Ok(Self { order, latencies, mean_is_infinite: false, figures: figures.with_intervals() })
+    }
+
+    /// Removes the mean of the sample, because it estimates nothing.
+    pub(super) fn has_infinite_mean(&mut self) {
+        self.mean_is_infinite = true;
+        self.figures.mean_s = None;
+        self.figures.ci.remove("mean_s");
     }
 }
 

@@ -53,4 +53,6 @@ pub struct IdealAnswer {
     pub utilisation: f64,
     /// Latencies by discipline, at least one.
     pub outcomes: Vec<IdealOutcome>,
+    /// Number of requests that this utilisation takes, if the streams are too short to be sure of their figures.
+    pub requests_needed: Option<u64>,
 }

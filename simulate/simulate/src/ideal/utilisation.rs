@@ -5,9 +5,16 @@ use model::OperationError;
 use operation::text::overload;
 use units::plural;
 
-/// Rejects work that exceeds the capacity of the workers.
-pub(super) fn check_stable(utilisation: f64, settings: &IdealSettings) -> Result<(), OperationError> {
-    if utilisation < 1.0 {
+/// Rounding of a utilisation that is a product of decimal numbers.
+const ROUNDING: f64 = 1e-9;
+
+/// Rejects work that the workers cannot do. At exactly their capacity they can if nothing is random.
+pub(super) fn check_stable(
+    utilisation: f64,
+    is_deterministic: bool,
+    settings: &IdealSettings,
+) -> Result<(), OperationError> {
+    if utilisation < 1.0 || is_deterministic && utilisation <= 1.0 + ROUNDING {
         return Ok(());
     }
     let workers = plural(settings.workers.get(), "worker");

@@ -78,13 +78,14 @@ impl LatencyFigures {
     }
 }
 
-/// Returns the lower and upper end of each figure that has an interval, by name.
+/// Returns the lower and upper end of each figure that has an interval, by name. None of them is negative,
+/// so that the lower end is not either.
 pub fn intervals(named: &[(&'static str, SimulatedFigure)]) -> BTreeMap<&'static str, [f64; 2]> {
     let mut intervals = BTreeMap::new();
     for (name, figure) in named {
         if let Some(estimate) = figure.filter(Estimate::has_interval) {
             let Estimate { value, half_width } = estimate;
-            intervals.insert(*name, [value - half_width, value + half_width]);
+            intervals.insert(*name, [(value - half_width).max(0.0), value + half_width]);
         }
     }
     intervals

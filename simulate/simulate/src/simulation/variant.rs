@@ -236,8 +236,26 @@ impl<'a> VariantFigures<'a> {
                 "unstable: grows without bound; station '{name}' gets {} of the work that it can do",
                 overload(load)
             ),
-            None => self.report.verdict.to_string(),
+            None => match self.short_warm_up() {
+                Some(needed) => format!(
+                    "{}; too short to tell: the busiest station takes some {needed} arrivals to settle, and the \
+                     warm-up has {}",
+                    self.report.verdict, self.case.plan.window.warm_up
+                ),
+                None => self.report.verdict.to_string(),
+            },
         }
+    }
+
+    /// Returns the arrivals that the busiest station takes to settle, if the warm-up has fewer.
+    fn short_warm_up(&self) -> Option<u64> {
+        let window = &self.case.plan.window;
+        let settling = self.case.settling();
+        let is_judged = self.verdict() == "done" && window.span.is_none() && settling.is_finite();
+        // The cast saturates, and is not negative.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let needed = settling.ceil() as u64;
+        (is_judged && window.warm_up < needed).then_some(needed)
     }
 
     /// Returns the figures end to end; without values when the system is unstable.
