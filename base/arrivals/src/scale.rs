@@ -13,8 +13,8 @@ use units::Nanos;
 pub struct StreamTotals {
     /// Earliest and latest arrival; none without requests.
     pub arrivals: Option<(Nanos, Nanos)>,
-    /// Number of requests.
-    pub requests: u64,
+    /// Number of different instants at which requests arrive, in streams in order of arrival.
+    pub instants: u64,
     /// The service time of all requests together, nanoseconds.
     pub work: u128,
 }
@@ -24,9 +24,10 @@ impl StreamTotals {
     #[inline]
     pub fn add(&mut self, request: &TimedRequest) {
         let arrival = request.arrival;
+        let is_new = self.arrivals.is_none_or(|(_, last)| last != arrival);
+        self.instants += u64::from(is_new);
         let (first, last) = self.arrivals.unwrap_or((arrival, arrival));
         self.arrivals = Some((first.min(arrival), last.max(arrival)));
-        self.requests += 1;
         self.work += u128::from(request.service.0);
     }
 
@@ -37,17 +38,17 @@ impl StreamTotals {
         totals
     }
 
-    /// The mean service time ÷ the mean gap between arrivals ÷ `workers`: the part of the time that workers are busy,
-    /// above 1 in overload. n requests have n − 1 gaps. `None` with fewer than two instants.
+    /// The mean work of an instant at which requests arrive ÷ the mean gap between instants ÷ `workers`: the part of the
+    /// time that workers are busy, above 1 in overload. n instants have n − 1 gaps. `None` with fewer than two.
     ///
     /// # Panics
     /// Without workers.
     pub fn utilisation(&self, workers: usize) -> Option<f64> {
         assert!(workers > 0, "no workers have no utilisation");
         let (first, last) = self.arrivals?;
-        let service = self.work as f64 / self.requests as f64;
-        let gap = (last - first).0 as f64 / (self.requests - 1).max(1) as f64;
-        (last > first).then(|| service / (gap * workers as f64))
+        let work = self.work as f64 / self.instants as f64;
+        let gap = (last - first).0 as f64 / self.instants.saturating_sub(1).max(1) as f64;
+        (last > first).then(|| work / (gap * workers as f64))
     }
 
     /// The change of time scale that makes the utilisation of `workers` workers the wanted one.

@@ -405,8 +405,12 @@ fn blkparse_without_queued_requests_takes_dispatches() {
     let event = |n: u64, action: &str, sector: u64| {
         format!("8,16 0 {n} 0.{:09} 7 {action} R {sector} + 8 [fio]\n", n * 1000)
     };
-    let dispatched =
-        event(1, "D", 8) + &event(2, "C", 8) + &event(3, "D", 16) + &event(4, "D", 16) + &event(5, "C", 16);
+    let dispatched = event(1, "D", 8)
+        + &event(2, "C", 8)
+        + &event(3, "D", 16)
+        + &event(4, "R", 16)
+        + &event(4, "D", 16)
+        + &event(5, "C", 16);
     let content = dispatched.clone().into_bytes();
     let mut reader = read_bytes(content, Path::new("x"), &OpenOptions::default()).unwrap();
     let requests: Vec<Request> = reader.by_ref().map(Result::unwrap).collect();
@@ -585,4 +589,141 @@ fn files_that_are_something_else_are_named_with_the_command_that_helps() {
             error.hint()
         );
     }
+}
+
+/// From a public trace of LVM on a partition: the partition has remaps, but no queued requests.
+#[test]
+fn blkparse_follows_remaps_through_a_partition() {
+    let text = b"253,0 0 1 0.000000000 7 Q R 11460712 + 32 [fio]\n8,2 0 2 0.000001000 7 A R 11461096 + 32 <- (253,0) 11460712\n\
+        8,0 0 3 0.000002000 7 A R 13560296 + 32 <- (8,2) 11461096\n8,0 0 4 0.000003000 7 Q R 13560296 + 32 [fio]\n\
+        8,0 0 5 0.000200000 0 C R 13560296 + 32 [0]\n253,0 0 6 0.000201000 0 C R 11460712 + 32 [0]\n";
+    assert_eq!(read(text).unwrap().1, [request(0, 16_384, Op::Read, Some(11_460_712 * 512), Some(201_000))]);
+}
+
+/// A completion of sectors that several requests have is that of the latest: one that was lost is not found
+/// in a much later one.
+#[test]
+fn blkparse_gives_a_completion_to_one_request() {
+    let lost = "8,0 0 1 0.000000000 7 Q W 80 + 8 [jbd2]\n8,0 0 2 10.000000000 7 Q W 80 + 8 [jbd2]\n\
+        8,0 0 3 10.000200000 0 C W 80 + 8 [0]\n";
+    let requests = read(lost.as_bytes()).unwrap().1;
+    assert_eq!(requests.iter().map(|r| r.response).collect::<Vec<_>>(), [None, Some(Nanos(200_000))]);
+    let both = "8,0 0 1 0.000000000 7 Q R 80 + 8 [a]\n8,0 1 1 0.000001000 8 Q R 84 + 8 [b]\n\
+        8,0 0 2 0.000100000 0 C R 84 + 8 [0]\n8,0 0 3 0.009000000 0 C R 80 + 8 [65531]\n";
+    let mut reader = read_bytes(both.as_bytes().to_vec(), Path::new("x"), &OpenOptions::default()).unwrap();
+    let responses: Vec<_> = reader.by_ref().map(|request| request.unwrap().response).collect();
+    assert_eq!(responses, [Some(Nanos(9_000_000)), Some(Nanos(99_000))]);
+    assert!(reader.remarks()[0].contains("with an error: 1;"), "{:?}", reader.remarks());
+}
+
+#[test]
+fn blkparse_outputs_begin_and_end_with_lines_of_their_own() {
+    let events = "8,0 0 1 0.000000000 7 Q R 80 + 8 [fio]\n8,0 0 2 0.000100000 0 C R 80 + 8 [0]\n";
+    let whole = format!(
+        "Input file sda.blktrace.0 added\nInput file sda.blktrace.1 added\n{events}fio (1507)\n Reads Queued: 1, 4KiB\n\
+         CPU0 (8,0):\n Reads Queued: 1, 4KiB\nTotal (8,0):\n\nThroughput (R/W): 1KiB/s / 0KiB/s\n"
+    );
+    assert_eq!(read(whole.as_bytes()).unwrap().1.len(), 1);
+    let later = events.replace("0.000", "7.000");
+    assert_eq!(
+        read(format!("{whole}{later}").as_bytes()).unwrap().1.len(),
+        2,
+        "a second output behind the first"
+    );
+    assert!(read(format!("{later}{whole}").as_bytes()).unwrap_err().to_string().contains("do not decrease"));
+}
+
+#[test]
+fn tcpdump_answers_may_be_slow_and_end_in_silence() {
+    let slow = [
+        "00.000 IP 10.0.0.1.700 > 10.0.0.9.2049: tcp 128",
+        "05.000 IP 10.0.0.2.700 > 10.0.0.9.2049: tcp 128",
+        "05.001 IP 10.0.0.9.2049 > 10.0.0.2.700: tcp 256",
+        "11.000 IP 10.0.0.2.700 > 10.0.0.9.2049: tcp 128",
+        "11.001 IP 10.0.0.9.2049 > 10.0.0.2.700: tcp 256",
+        "12.000 IP 10.0.0.9.2049 > 10.0.0.1.700: tcp 256",
+    ];
+    let read = exchanges(&slow).unwrap();
+    assert_eq!((read[0], read.len()), ((0, 256, Op::Read, Some(12_000)), 3), "whatever others do meanwhile");
+    let closing = [
+        "00.000 IP 10.0.0.1.40000 > 10.0.0.9.443: tcp 100",
+        "00.001 IP 10.0.0.9.443 > 10.0.0.1.40000: tcp 5000",
+        "65.001 IP 10.0.0.9.443 > 10.0.0.1.40000: tcp 31",
+    ];
+    assert_eq!(exchanges(&closing), Ok(vec![(0, 5000, Op::Read, Some(1))]));
+}
+
+#[test]
+fn tcpdump_keeps_equal_packets_that_are_no_copies() {
+    let numbered = |n: u32, device: &str, first: u32| {
+        format!(
+            "00.0{n}0 {device} In IP 10.0.0.7.40000 > 10.0.0.9.11211: Flags [P.], seq {first}:{}, ack 1, win 9, length 20",
+            first + 20
+        )
+    };
+    let answer = |n: u32, first: u32| {
+        format!(
+            "00.0{n}1 eth0 Out IP 10.0.0.9.11211 > 10.0.0.7.40000: Flags [P.], seq {first}:{}, ack 21, win 9, length 100",
+            first + 100
+        )
+    };
+    // Two links of a bond in turn, each packet on the bond, too; then one link goes away.
+    let lines: Vec<String> = (0..6)
+        .flat_map(|n| {
+            let first = 1 + 20 * n;
+            let link = if n % 2 == 0 { "eth0" } else { "eth1" };
+            [numbered(n, link, first), numbered(n, "bond0", first), answer(n, 1 + 100 * n)]
+        })
+        .collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let read = exchanges(&lines).unwrap();
+    assert!(
+        read.len() == 6 && read.iter().all(|&(_, size, _, response)| (size, response) == (100, Some(1))),
+        "{read:?}"
+    );
+    let datagrams = |n: u32| format!("0{n}.000 IP 10.0.0.7.40000 > 10.0.0.9.8125: UDP, length 64");
+    let segments = |n: u32| format!("0{n}.000 IP 10.0.0.7.40000 > 10.0.0.9.2003: tcp 128");
+    let sum = |line: &dyn Fn(u32) -> String| {
+        let lines: Vec<String> = (0..10).map(line).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        exchanges(&lines).unwrap().iter().map(|&(_, size, ..)| size).sum::<u64>()
+    };
+    assert_eq!(sum(&datagrams), 640, "datagrams are not retransmitted by the kernel");
+    assert_eq!(sum(&segments), 128 * 9, "a stream without answers: only the second looks retransmitted");
+    let doubling: Vec<String> = ["00.0", "00.2", "00.6", "01.4", "03.0"]
+        .map(|at| format!("{at} IP 10.0.0.7.40000 > 10.0.0.9.2003: tcp 128"))
+        .to_vec();
+    let doubling: Vec<&str> = doubling.iter().map(String::as_str).collect();
+    assert_eq!(exchanges(&doubling).unwrap()[0].1, 128, "waits that double");
+}
+
+#[test]
+fn tcpdump_says_what_it_guessed_and_skips_other_protocols() {
+    let numbered = "    1  1700000000.010 IP 10.0.0.1.33000 > 10.0.0.9.50051: tcp 300\n";
+    assert!(read(numbered.as_bytes()).unwrap_err().to_string().contains("tcpdump -tt -n"));
+    let lines = "1700000000.001 LLDP, length 60: store\n1700000000.002 IP bad-hlen 16\n\
+        1700000000.003 IP 10.0.0.1.5000 > 10.0.0.9.6000: sctp (1) [INIT]\n\
+        1700000000.004 IP 10.0.0.1.5000 > 10.0.0.9.6000: [|tcp]\n\
+        1700000000.010 IP 10.0.0.1.33000 > 10.0.0.9.50051: tcp 300\n\
+        1700000000.011 IP 10.0.0.9.50051 > 10.0.0.1.33000: tcp 40\n";
+    let mut reader = read_bytes(lines.as_bytes().to_vec(), Path::new("x"), &OpenOptions::default()).unwrap();
+    assert_eq!(reader.by_ref().map(Result::unwrap).count(), 1);
+    assert_eq!(reader.ignored(), 4);
+    assert!(reader.remarks()[0].contains("sent first"), "{:?}", reader.remarks());
+    let dns = [
+        "00.01 IP 10.0.0.1.5000 > 10.0.0.9.53: 7+ A? store.lan. (29)",
+        "00.02 IP 10.0.0.9.53 > 10.0.0.1.5000: 7 1/0/0 A 10.0.0.3 (45)",
+    ];
+    assert_eq!(exchanges(&dns), Ok(vec![(0, 45, Op::Read, Some(10))]));
+}
+
+#[test]
+fn csv_takes_quotes_and_latencies_in_any_unit() {
+    let expected = read(b"arrival_us,size,op,response_us\n0,4096,read,2000\n").unwrap();
+    assert_eq!(
+        read(b"\"arrival_us\",\"size\",\"op\",\"latency_ms\"\n\"0\",\"4096\",\"read\",\"2\"\n").unwrap(),
+        expected
+    );
+    let log = read(b"0, 22333, 1, 4096, 0\n282, 42332, 1, 4096, 0\n").unwrap_err();
+    assert!(log.to_string().contains("fio") && log.hint().contains("write_iolog"), "{log}: {}", log.hint());
 }

@@ -84,7 +84,7 @@ fn errors_name_file_line_and_expectation() {
         |span: &str| format!("{{\"data\":\n[{{\"traceID\":\"t\",\"spans\":[{span}],\"processes\":{{}}}}]}}");
     for (format, text, line, part) in [
         (SpanFormat::Spans, String::new(), 1, "a header"),
-        (SpanFormat::Spans, "trace_id,span\n".to_owned(), 1, "a column span_id"),
+        (SpanFormat::Spans, "Trace_ID,span\n".to_owned(), 1, "a column span_id"),
         (SpanFormat::Spans, format!("{spans}t,s,,a,o,x,5\n"), 2, "a start in microseconds, found 'x'"),
         (SpanFormat::Spans, format!("{spans}t,s,,a,o,1,-5\n"), 2, "a duration"),
         (
@@ -101,7 +101,7 @@ fn errors_name_file_line_and_expectation() {
         (SpanFormat::Jaeger, "{\"data\": [\n{\"spans\"".to_owned(), 2, "EOF"),
         (SpanFormat::Jaeger, jaeger("{\"spanID\":\"s\"}"), 2, "serviceName"),
         (SpanFormat::Jaeger, jaeger("{}"), 2, "spanID"),
-        (SpanFormat::Otlp, "{\"resourceSpans\":[{}]}".to_owned(), 1, "scopeSpans"),
+        (SpanFormat::Otlp, "{\"resourceSpans\":[7]}".to_owned(), 1, "scopeSpans"),
     ] {
         let error = read("some.file", format, BadRecords::Fatal, text.as_bytes(), |_| {}).expect_err(&text);
         let shown = error.to_string();
@@ -187,9 +187,13 @@ fn one_id_in_several_forms_is_one_span() {
             "references":[{{"refType":"CHILD_OF","traceID":"{trace}","spanID":"{parent}"}}]}}]}}]}}"#
         )
     };
-    for (trace, parent, expected) in
-        [("ab", "00d", Some("d")), ("AB", "D", Some("d")), ("ab", "0", None), ("ef", "d", None)]
-    {
+    for (trace, parent, expected) in [
+        ("ab", "00d", Some("d")),
+        ("AB", "D", Some("d")),
+        ("ab", "0", None),
+        ("ef", "d", None),
+        ("ab", "c", None),
+    ] {
         let span = &spans(SpanFormat::Jaeger, &jaeger(trace, parent))[0];
         assert_eq!((&*span.trace, &*span.id), ("ab", "c"));
         assert_eq!(span.parent.as_deref(), expected, "{trace} {parent}");
@@ -249,4 +253,25 @@ fn fragments_are_left_out_and_counted() {
     let read = graph.operations.iter().find(|operation| operation.name == "read").unwrap();
     assert_eq!((read.own.count, read.own.mean_s, graph.entry.latency.count), (1, 700e-6, 1));
     assert_eq!((graph.counts.traces, graph.counts.without_entry, graph.counts.missing_parents), (3, 2, 2));
+}
+
+#[test]
+fn the_caller_is_the_parent_before_what_a_span_follows() {
+    let both = JAEGER.replace(
+        r#"[{"refType": "FOLLOWS_FROM", "traceID": "t", "spanID": "r"}]"#,
+        r#"[{"refType": "FOLLOWS_FROM", "traceID": "t", "spanID": "q"},
+            {"refType": "CHILD_OF", "traceID": "t", "spanID": "r"}]"#,
+    );
+    let span = &spans(SpanFormat::Jaeger, &both)[1];
+    assert_eq!((span.parent.as_deref(), span.follows), (Some("r"), false));
+}
+
+#[test]
+fn empty_lists_and_services_without_a_name_are_no_errors() {
+    assert_eq!(spans(SpanFormat::Otlp, r#"{"resourceSpans":[{"resource":{}}, {"scopeSpans":[{}]}]}"#), []);
+    let nameless = OTLP.replace("service.name", "host.name");
+    assert!(spans(SpanFormat::Otlp, &nameless).iter().all(|span| &*span.service == "unknown"));
+    let first = r#"[{"traceId":"1","id":"2","annotations":[{"endpoint":{"serviceName":"a"},"timestamp":1,"value":"sr"}]}]"#;
+    let refused = read("f", SpanFormat::Zipkin, BadRecords::Fatal, first.as_bytes(), |_| {}).unwrap_err();
+    assert!(refused.to_string().contains("version 1"), "{refused}");
 }

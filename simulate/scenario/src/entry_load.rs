@@ -98,6 +98,14 @@ impl EntryLoad {
         }
     }
 
+    /// Exponent of the heaviest tail of its service times: infinite if all moments exist.
+    pub(crate) fn tail_exponent(&self) -> f64 {
+        match &self.content {
+            RequestContent::Kinds(kinds, _) => kinds.tail_exponent(),
+            RequestContent::Recorded(_) => f64::INFINITY,
+        }
+    }
+
     /// Returns true if neither arrivals nor demands nor delays are random.
     pub(crate) fn is_deterministic(&self) -> bool {
         let is_periodic = matches!(&self.arrivals, ArrivalRule::Random(pattern) if pattern.is_periodic());
@@ -173,8 +181,9 @@ impl RecordedArrivals {
         if span == 0 {
             return Err(format!("{}: expected requests at two instants at least", path.display()));
         }
-        // The gap from the last to the first is the mean of the others.
-        let period_ns = span as f64 * instants.len() as f64 / (instants.len() - 1) as f64;
+        // The gap from the last to the first is the mean of the others between different instants.
+        let gaps = instants.windows(2).filter(|pair| pair[0] != pair[1]).count() as f64;
+        let period_ns = span as f64 * (gaps + 1.0) / gaps;
         Ok(Self { instants: Arc::new(instants), period_ns, factor: 1.0 })
     }
 

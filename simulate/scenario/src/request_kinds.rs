@@ -67,6 +67,12 @@ impl RequestKinds {
         Ok(Self(kinds))
     }
 
+    /// Exponent of the heaviest tail of the service times.
+    pub(crate) fn tail_exponent(&self) -> f64 {
+        let services = self.0.iter().flat_map(|kind| kind.service.iter().flatten());
+        services.map(|service| service.time.tail_exponent()).fold(f64::INFINITY, f64::min)
+    }
+
     /// Returns true if all requests are equal.
     pub(crate) fn is_constant(&self) -> bool {
         let is_fixed = |service: &OptionalService| service.chance >= 1.0 && service.time.c2() == 0.0;

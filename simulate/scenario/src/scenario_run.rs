@@ -105,7 +105,8 @@ impl ScenarioRun {
     /// only if nothing is random.
     pub fn overloaded(&self) -> Option<(&str, f64)> {
         let (station, load) = self.case.busiest();
-        let is_full = (load - 1.0).abs() <= ROUNDING && self.case.is_deterministic();
+        let is_single = self.case.network.stations[station].workers == 1;
+        let is_full = (load - 1.0).abs() <= ROUNDING && is_single && self.case.is_deterministic();
         (load >= 1.0 && !is_full && !self.case.plan.transient)
             .then(|| (self.case.network.stations[station].name.as_str(), load))
     }

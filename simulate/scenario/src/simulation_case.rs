@@ -135,6 +135,11 @@ impl SimulationCase {
         settling_arrivals(self.busiest().1, 1.0)
     }
 
+    /// Returns true if service times have no variance, so that means of latencies may be infinite.
+    pub fn lacks_variance(&self) -> bool {
+        self.loads.iter().any(|load| load.tail_exponent() <= 2.0)
+    }
+
     /// Returns true if nothing in the scenario is random, so that a station can be busy all the time.
     pub fn is_deterministic(&self) -> bool {
         self.server.is_none() && self.loads.iter().all(EntryLoad::is_deterministic)

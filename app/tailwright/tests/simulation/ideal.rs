@@ -32,17 +32,17 @@ fn a_trace_by_hand() {
     let found = folder.run(&[&args[..], &["--json"]].concat()).expect_code(0).json();
     assert!(close(&found["mean_s"], 0.0035, 1e-9) && close(&found["p99_s"], 0.006, 1e-9), "{found}");
     assert!(close(&found["p50_s"], 0.002, 1e-9) && close(&found["slowdown_p99"], 3.0, 1e-9), "{found}");
-    // 2 ms of service against a mean gap of a third of 10 ms.
-    assert!(close(&found["utilisation"], 0.6, 1e-9), "{found}");
+    // 8 ms of work at two instants, 10 ms apart.
+    assert!(close(&found["utilisation"], 0.4, 1e-9), "{found}");
     let lifo = &found["compared"][0];
     assert!(lifo["discipline"] == "lifo" && close(&lifo["mean_s"], 0.0035, 1e-9), "{found}");
     // The second and the third change places.
     assert!(found["reordering_pct"] == 0.0 && lifo["reordering_pct"] == 50.0, "{found}");
     let text = folder.run(&[&args[..], &["--report", "page.html"]].concat()).expect_code(0).stdout;
-    assert!(text.contains("utilisation 60.0%") && text.contains("lifo"), "{text}");
+    assert!(text.contains("utilisation 40.0%") && text.contains("lifo"), "{text}");
     assert!(folder.read("page.html").contains("lifo"));
-    let scaled = folder.run(&[&args[..], &["--load", "0.4", "--json"]].concat()).expect_code(0).json();
-    assert!(close(&scaled["utilisation"], 0.4, 1e-9), "{scaled}");
+    let scaled = folder.run(&[&args[..], &["--load", "0.3", "--json"]].concat()).expect_code(0).json();
+    assert!(close(&scaled["utilisation"], 0.3, 1e-9), "{scaled}");
 }
 
 #[test]
@@ -105,6 +105,14 @@ fn work_that_just_fits_is_stable() {
     let arrivals = ["ideal", "--arrivals", "constant(1000/s)", "--service"];
     let found = folder.run(&[&arrivals[..], &["1ms", "--json"]].concat()).expect_code(0).json();
     assert!(close(&found["p99_9_s"], 1e-3, 1e-9), "{found}");
+    // Twenty requests each 20 ms are a load of 0.8, and 8.4 ms in the mean.
+    let batches: String = (0..100).map(|n| format!("{},0x1000,DiskRead\n", n / 20 * 20_000_000)).collect();
+    folder.write("batches.csv", &batches);
+    let args = ["ideal", "--trace", "batches.csv", "--service", "800us", "--json"];
+    let found = folder.run(&args).expect_code(0).json();
+    assert!(close(&found["utilisation"], 0.8, 1e-9) && close(&found["mean_s"], 8.4e-3, 1e-9), "{found}");
+    let by_chance = ["--discipline", "random-worker", "--workers", "2"];
+    folder.run(&[&arrivals[..], &["2ms"], &by_chance].concat()).expect_code(2);
     let random = folder.run(&[&arrivals[..], &["exp(1ms)"]].concat()).expect_code(2);
     assert!(random.stderr.contains("unstable"), "{}", random.stderr);
 }
@@ -121,6 +129,13 @@ fn moments_that_do_not_exist_are_said() {
     }
     let text = folder.run(&args).expect_code(0).stdout;
     assert!(text.contains("infinite"), "{text}");
+    let wide = ["ideal", "--arrivals", "poisson(300/s)", "--service", "pareto(min=1ms, shape=2.1)"];
+    let text = folder.run(&wide).expect_code(0).stdout;
+    assert!(text.contains("too narrow") && !text.contains("infinite"), "{text}");
+    let never =
+        ["ideal", "--arrivals", "poisson(300/s)", "--service", "pareto(min=1ms, shape=1)", "--load", "0.5"];
+    let refused = folder.run(&never).expect_code(2).stderr;
+    assert!(refused.contains("mean service time is infinite"), "{refused}");
 }
 
 /// Near saturation the queue settles before it is measured, and streams that are too short are said to be.

@@ -209,3 +209,12 @@ fn a_warm_up_follows_the_load_or_is_said_to_be_short() {
     let found = folder.run(&["simulate", "chosen.toml", "--json"]).expect_code(0).json();
     assert_eq!(found["message"], "done", "{found}");
 }
+
+#[test]
+fn means_that_may_be_infinite_are_said() {
+    let folder = Folder::new();
+    let heavy = MM1.replace("exp(1ms)", "pareto(min=100us, shape=1.5)");
+    folder.write("heavy.toml", &queue(SHORT, 1, &heavy));
+    let found = folder.run(&["simulate", "heavy.toml", "--json"]).expect_code(0).json();
+    assert!(found["message"].as_str().unwrap().contains("means may be infinite"), "{found}");
+}

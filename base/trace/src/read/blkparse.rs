@@ -4,10 +4,13 @@
 //! |---|---|
 //! | `Q` queued | an arrival |
 //! | `D` dispatched | an arrival, on devices without `Q` events (`blktrace -a issue -a complete`) |
-//! | `C` completed | completes these sectors of every pending request of the same device and direction |
+//! | `C` completed | completes these sectors of the pending requests of the same device and direction |
+//! | `R` requeued | the next `D` of the request is no arrival |
 //! | `A` remapped | the `Q` that follows repeats a request of the device above (device mapper, RAID) |
 //!
-//! A request is complete when all its sectors are: the block layer splits and merges requests. Requests
+//! A request is complete when all its sectors are: the block layer splits and merges requests. Of several
+//! requests of the same sectors a completion is the latest one's, so that a completion that was lost is not
+//! replaced by that of a much later request. Requests
 //! are returned in order of arrival as soon as they have completed. At most [`PENDING_MAX`] are pending;
 //! beyond that the oldest is returned without a response time. Other actions are ignored, and the summary
 //! at the end is skipped.
@@ -24,6 +27,7 @@ use super::source::{SourceError, TraceSource};
 use crate::error::{TraceErrorKind, TracePosition};
 use crate::format::SECTOR_BYTES;
 use crate::input::BufferedInput;
+use crate::scan::decimal;
 use crate::selection::{RequestSelector, SplitKey, TraceSelection};
 use index::{SectorIndex, Sectors};
 use line::{BlkparseLine, BlockIoEvent};
@@ -38,7 +42,8 @@ const PENDING_MAX: usize = 1 << 16;
 /// Number of dispatches without a `Q` event after which a device counts as traced without them. A trace
 /// that has them may begin with dispatches of earlier requests.
 const DISPATCHES_WITHOUT_QUEUEING: u32 = 256;
-/// Maximum number of remapped requests whose `Q` event on the lower device has not been read.
+/// Maximum number of remapped requests whose `Q` event on the lower device has not been read, and of
+/// requeued ones that have not been dispatched.
 const REMAPPED_MAX: usize = 1 << 16;
 /// Maximum number of devices.
 const DEVICES_MAX: usize = 1 << 12;
@@ -65,6 +70,10 @@ struct BlockRequests {
     devices: HashMap<u64, DeviceEvents>,
     /// Beginnings of requests that were remapped to a lower device.
     remapped: HashSet<Sectors>,
+    /// Beginnings of requests that were requeued and not dispatched again.
+    requeued: HashSet<Sectors>,
+    /// Number of completions with an error.
+    failed: u64,
     has_completions: bool,
     has_requests: bool,
 }
@@ -115,9 +124,11 @@ impl BlkparseSource {
                 return Err(error);
             }
         };
-        if self.in_summary {
+        if self.in_summary && !is_event(line) {
             return Ok(true);
         }
+        // Events after a summary are those of another output behind it.
+        self.in_summary = false;
         match line::parse_line(line) {
             Ok(BlkparseLine::Summary) => self.in_summary = true,
             parsed => {
@@ -144,6 +155,8 @@ impl BlockRequests {
             uncompleted: SectorIndex::default(),
             devices: HashMap::new(),
             remapped: HashSet::new(),
+            requeued: HashSet::new(),
+            failed: 0,
             has_completions: false,
             has_requests: false,
         }
@@ -226,7 +239,7 @@ impl BlockRequests {
             }
             BlkparseLine::Dispatched(event) => {
                 // A request that is requeued is dispatched again.
-                let is_known = self.uncompleted.begins(event.sectors);
+                let is_known = self.requeued.remove(&event.sectors);
                 let device = self.device_of(&event)?;
                 if !device.has_queueing && !is_known {
                     device.dispatches = device.dispatches.saturating_add(1);
@@ -235,10 +248,20 @@ impl BlockRequests {
             }
             BlkparseLine::Completed(event) => {
                 self.has_completions = true;
+                self.failed += u64::from(decimal(event.process).is_some_and(|error| error > 0));
                 self.complete(&event);
             }
+            BlkparseLine::Requeued(event) => {
+                if self.requeued.len() == REMAPPED_MAX {
+                    self.requeued.clear();
+                }
+                self.requeued.insert(event.sectors);
+            }
             BlkparseLine::Remapped { to, blocks, from } => {
-                if self.uncompleted.overlaps(from, from.first.saturating_add(blocks)) {
+                // A partition between both devices has remaps alone.
+                if self.remapped.remove(&from)
+                    || self.uncompleted.overlaps(from, from.first.saturating_add(blocks))
+                {
                     if self.remapped.len() == REMAPPED_MAX {
                         self.remapped.clear();
                     }
@@ -314,14 +337,21 @@ impl TraceSource for BlkparseSource {
     }
 
     fn remarks(&self) -> Vec<String> {
-        let devices = &self.requests.devices;
-        if !devices.values().any(|device| !device.has_queueing && device.dispatches > 0) {
-            return Vec::new();
+        let BlockRequests { devices, failed, .. } = &self.requests;
+        let mut remarks = Vec::new();
+        if *failed > 0 {
+            remarks.push(format!(
+                "completions with an error: {failed}; their response times are those of failures"
+            ));
         }
-        vec![
+        if !devices.values().any(|device| !device.has_queueing && device.dispatches > 0) {
+            return remarks;
+        }
+        remarks.push(
             "it has no queued requests (Q): they arrive when they are dispatched (D), so response times lack \
              the wait before that; blktrace -a queue records it"
                 .to_owned(),
-        ]
+        );
+        remarks
     }
 }

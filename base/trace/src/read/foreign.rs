@@ -55,11 +55,32 @@ const DOCUMENTS: [(&str, &str, &str); 5] = [
 const SPANS: &str = "it has the spans of distributed traces, not the requests of one server";
 const SPANS_REMEDY: &str = "tailwright trace callgraph FILE reads spans";
 
+/// Returns true for lines of `write_lat_log` and its like: `milliseconds, value, direction, block size[, offset[, …]]`.
+fn is_fio_log(head: &[u8]) -> bool {
+    let mut lines = head.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).take(8).peekable();
+    lines.peek().is_some()
+        && lines.all(|line| {
+            let fields: Vec<&[u8]> = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).collect();
+            let is_number = |field: &&[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
+            let is_separated = line.windows(2).any(|pair| pair == b", ");
+            (4..=6).contains(&fields.len())
+                && is_separated
+                && fields[..4].iter().all(is_number)
+                && matches!(fields[2], b"0" | b"1" | b"2")
+        })
+}
+
 /// Returns the error for a file that is known to be something else.
 pub(super) fn recognise(head: &[u8]) -> Option<TraceErrorKind> {
     let unreadable = |what, remedy| Some(TraceErrorKind::Unreadable { what, remedy });
     if let Some(found) = FOREIGN.iter().find(|foreign| head.starts_with(foreign.beginning)) {
         return unreadable(found.what, found.remedy);
+    }
+    if is_fio_log(head) {
+        return unreadable(
+            "it is a log of fio's latencies or rates",
+            "record the requests themselves with fio --write_iolog=FILE",
+        );
     }
     let text = head.trim_ascii_start();
     if !matches!(text.first(), Some(b'{' | b'[')) {

@@ -32,8 +32,10 @@ pub(super) use line::is_packet;
 const PENDING_MAX: usize = 1 << 16;
 /// Maximum number of connections that are followed; beyond it all are forgotten.
 const CONNECTIONS_MAX: usize = 1 << 16;
-/// Silence after which an answer counts as complete.
+/// Silence after which an answer counts as complete; what the server sends later belongs to no request.
 const ANSWER_OVER_NS: u64 = 10_000_000_000;
+/// Time after which a request counts as never answered.
+const UNANSWERED_NS: u64 = 600_000_000_000;
 
 /// The ends of a connection, the smaller first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,6 +88,8 @@ struct Capture {
     now_ns: u64,
     /// Number of packets of other protocols.
     other: u64,
+    /// Number of connections whose client is the side that sent first, for want of a better reason.
+    guessed: u64,
 }
 
 impl TcpdumpSource {
@@ -101,6 +105,7 @@ impl TcpdumpSource {
             servers: KnownServers::default(),
             now_ns: 0,
             other: 0,
+            guessed: 0,
         };
         Self { input, line: 0, capture, at_end: false }
     }
@@ -132,7 +137,8 @@ impl Capture {
     /// Takes the oldest exchange, if it is complete.
     fn pop_ready(&mut self, at_end: bool) -> Option<PendingExchange> {
         let oldest = self.pending.front()?;
-        let is_silent = self.now_ns.saturating_sub(oldest.last_ns) >= ANSWER_OVER_NS;
+        let longest = if oldest.answered > 0 { ANSWER_OVER_NS } else { UNANSWERED_NS };
+        let is_silent = self.now_ns.saturating_sub(oldest.last_ns) >= longest;
         if !(oldest.is_over || is_silent || at_end || self.pending.len() > PENDING_MAX) {
             return None;
         }
@@ -162,14 +168,21 @@ impl Capture {
             connection.opening.take_empty(is_from_low);
             return;
         }
-        let client_is_low = *connection.client_is_low.get_or_insert_with(|| {
-            let sender_is_client = self.servers.is_client(packet.from, packet.to);
-            let opened = connection.opening.client_is_low();
-            sender_is_client
-                .or_else(|| Some(opened? == is_from_low))
-                .unwrap_or_else(|| sides::is_client_by_port(packet.from.1, packet.to.1))
-                == is_from_low
-        });
+        let client_is_low = match connection.client_is_low {
+            Some(client_is_low) => client_is_low,
+            None => {
+                let (sender_is_client, is_guessed) = match self.servers.is_client(packet.from, packet.to) {
+                    Some(is_client) => (is_client, false),
+                    None => match connection.opening.client_is_low() {
+                        Some(opened_by_low) => (opened_by_low == is_from_low, false),
+                        None => sides::is_client_by_port(packet.from.1, packet.to.1),
+                    },
+                };
+                self.guessed += u64::from(is_guessed);
+                connection.client_is_low = Some(sender_is_client == is_from_low);
+                sender_is_client == is_from_low
+            }
+        };
         let is_request = client_is_low == is_from_low;
         let server = if is_request { packet.to } else { packet.from };
         let client = if is_request { packet.from } else { packet.to };
@@ -177,7 +190,9 @@ impl Capture {
         let number = connection.latest.and_then(|number| number.checked_sub(self.first_pending));
         let current = number.and_then(|number| self.pending.get_mut(usize::try_from(number).ok()?));
         if let Some(exchange) = current {
-            exchange.is_over = is_request && exchange.answered > 0;
+            let silence = packet.time_ns.saturating_sub(exchange.last_ns);
+            let is_answered = exchange.answered > 0;
+            exchange.is_over = is_answered && (is_request || silence >= ANSWER_OVER_NS);
             if !exchange.is_over {
                 let sum = if is_request { &mut exchange.asked } else { &mut exchange.answered };
                 *sum = sum.saturating_add(bytes);
@@ -238,6 +253,19 @@ impl TraceSource for TcpdumpSource {
 
     fn ignored(&self) -> u64 {
         self.capture.other
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        match self.capture.guessed {
+            0 => Vec::new(),
+            1 => vec![
+                "the client of a connection is the side that sent first: neither port nor handshake tell"
+                    .to_owned(),
+            ],
+            n => vec![format!(
+                "the clients of {n} connections are the sides that sent first: neither ports nor handshakes tell"
+            )],
+        }
     }
 
     fn owners(&self) -> Option<&std::collections::BTreeMap<String, u64>> {

@@ -20,7 +20,7 @@ use model::OperationError;
     arg_required_else_help = true,
     after_help = "Formats, detected from content: parquet (native), csv (with header), arrival-hex \
     (arrival_ns,0xsize,DiskRead|DiskWrite|Get|Put), msr (MSR Cambridge), spc (UMass), fio (iolog v2, v3), blkparse \
-    (text), vscsi (CloudPhysics), recording (folder of proxy --record), tcpdump (text of -tt -n -q). gzip and zstd are transparent; - is the standard input or output. \
+    (text), vscsi (CloudPhysics), recording (folder of proxy --record), tcpdump (text of -tt -n). gzip and zstd are transparent; - is the standard input or output. \
     FILE#mail is the trace of the workload mail in a recording or observations, FILE#client=10.0.0.7 of a client.\n\n\
     Examples:\n  tailwright trace info web.csv.gz --report web.html\n  \
     tailwright trace convert web.csv.gz -o web.parquet\n  \

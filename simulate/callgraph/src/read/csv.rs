@@ -62,7 +62,7 @@ fn column_positions<const N: usize>(
     for (position, names) in positions.iter_mut().zip(columns) {
         *position = header.iter().position(|field| {
             let field = unquoted(field).trim_start_matches('\u{feff}');
-            !field.is_empty() && names.contains(&field)
+            !field.is_empty() && names.iter().any(|name| field.eq_ignore_ascii_case(name))
         });
         if position.is_none() && !names.contains(&"") {
             return Err(RecordError::expected(

@@ -23,10 +23,12 @@ fn span(value: &Value, trace: &Value) -> Result<Span, String> {
         .ok_or_else(|| format!("span {id}: expected a process with a serviceName"))?;
     let trace_id = text(value, "traceID")?;
     let (parent, follows) = parent(value, trace_id);
+    let own = canonical_of_jaeger(id);
     Ok(Span {
         trace: canonical_of_jaeger(trace_id),
-        id: canonical_of_jaeger(id),
-        parent,
+        // Some exporters name a root as its own parent.
+        parent: parent.filter(|parent| *parent != own),
+        id: own,
         service: service.into(),
         operation: text(value, "operationName")?.into(),
         kind: kind(value),
@@ -42,16 +44,19 @@ fn time(value: &Value, id: &str, name: &str) -> Result<Nanos, String> {
     time.map(Nanos).ok_or_else(|| format!("span {id}: expected {name} in microseconds"))
 }
 
-/// Returns the parent, by the first reference within the trace, and true if it continues without the
-/// span. Old exports have `parentSpanID` instead.
+/// Returns the parent, by the first reference within the trace to a caller, else to any span, and true if
+/// it continues without the span. Old exports have `parentSpanID` instead.
 fn parent(value: &Value, trace: &str) -> (Option<Box<str>>, bool) {
     let references = value["references"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut references = references.iter();
     let trace = canonical_of_jaeger(trace);
     let is_within =
         |reference: &&Value| reference["traceID"].as_str().is_none_or(|id| canonical_of_jaeger(id) == trace);
-    match references.find(is_within) {
-        Some(reference) => (parent_id(&reference["spanID"]), reference["refType"] == "FOLLOWS_FROM"),
+    let follows = |reference: &&Value| reference["refType"] == "FOLLOWS_FROM";
+    let mut candidates = references.iter().filter(is_within);
+    // A span that continues another one may name its caller, too.
+    let caller = candidates.clone().find(|reference| !follows(reference)).or_else(|| candidates.next());
+    match caller {
+        Some(reference) => (parent_id(&reference["spanID"]), follows(&reference)),
         None => (parent_id(&value["parentSpanID"]), false),
     }
 }

@@ -12,12 +12,17 @@ pub(super) fn spans(resource: &Value, take: &mut dyn FnMut(Result<Span, String>)
     // Named instrumentationLibrarySpans before version 0.19 of the protocol.
     let scopes =
         ["scopeSpans", "instrumentationLibrarySpans"].iter().find_map(|name| resource[*name].as_array());
+    // Writers of this form leave empty lists out.
     let Some(scopes) = scopes else {
-        return take(Err("expected a resource with a list \"scopeSpans\"".to_owned()));
+        if !resource.is_object() {
+            take(Err("expected a resource with a list \"scopeSpans\"".to_owned()));
+        }
+        return;
     };
     for scope in scopes {
         match scope["spans"].as_array() {
             Some(spans) => spans.iter().for_each(|value| take(span(value, service))),
+            None if scope.is_object() => {}
             None => take(Err("expected a scope with a list \"spans\"".to_owned())),
         }
     }
@@ -36,13 +41,11 @@ fn span(value: &Value, service: Option<&str>) -> Result<Span, String> {
     if end < start {
         return Err(format!("span {id}: expected an end that is not before the start"));
     }
-    let service =
-        service.ok_or_else(|| format!("span {id}: expected a resource with an attribute service.name"))?;
     Ok(Span {
         trace: canonical(text(value, "traceId")?),
         id: canonical(id),
         parent: value["parentSpanId"].as_str().filter(|id| !is_absent(id)).map(canonical),
-        service: service.into(),
+        service: service.unwrap_or("unknown").into(),
         operation: text(value, "name")?.into(),
         kind: kind(&value["kind"]),
         follows: false,

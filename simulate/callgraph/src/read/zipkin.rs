@@ -16,6 +16,9 @@ pub(super) fn spans(value: &Value, take: &mut dyn FnMut(Result<Span, String>)) {
 
 fn span(value: &Value) -> Result<Span, String> {
     let id = text(value, "id")?;
+    if value["localEndpoint"].is_null() && !value["annotations"][0]["endpoint"].is_null() {
+        return Err(format!("span {id}: expected version 2 of Zipkin's JSON, found version 1"));
+    }
     let service = value["localEndpoint"]["serviceName"].as_str().filter(|name| !name.is_empty());
     let name = value["name"].as_str().filter(|name| !name.is_empty()).unwrap_or("unknown");
     let kind = value["kind"].as_str().unwrap_or_default();

@@ -100,6 +100,7 @@ pub fn run(args: &IdealArgs) -> Result<VerbAnswer, OperationError> {
         seed: args.seed,
         outcomes: answer.outcomes,
         requests_needed: answer.requests_needed,
+        has_wide_mean: args.service.tail_exponent() <= 3.0,
     };
     let written = write_wanted(args.report.as_deref(), "report", || html(&view));
     if args.json {

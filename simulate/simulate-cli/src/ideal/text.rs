@@ -21,6 +21,8 @@ pub(crate) struct IdealView {
     /// The latencies by discipline, at least one.
     pub(crate) outcomes: Vec<IdealOutcome>,
     pub(crate) requests_needed: Option<u64>,
+    /// Latencies have a mean but no variance.
+    pub(crate) has_wide_mean: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -56,10 +58,13 @@ pub(crate) fn lead(view: &IdealView) -> String {
     let workers = plural(view.workers, "worker");
     let some = view.outcomes.iter().any(|outcome| !outcome.figures.ci.is_empty());
     let too_few = view.requests_needed.map_or_else(String::new, |needed| {
-        format!(" Too few requests to tell: near saturation use --requests {needed} or more.")
+        format!(" Too few requests to tell: this load takes --requests {needed} or more.")
     });
     let infinite = match view.outcomes.iter().any(|outcome| outcome.mean_is_infinite) {
         true => " Service times without a variance make the mean infinite; percentiles exist.",
+        false if view.has_wide_mean => {
+            " Service times without a third moment: the mean of a sample varies so much that its interval is too narrow."
+        }
         false => "",
     };
     let intervals = if some { " ± are 95 % confidence intervals." } else { "" };

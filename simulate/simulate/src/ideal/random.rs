@@ -23,6 +23,10 @@ pub(super) fn play(
     if requests == 0 {
         return Err(OperationError::input("--requests: expected at least 1"));
     }
+    if settings.service.mean().0.is_infinite() {
+        return Err(OperationError::input("the mean service time is infinite: no load is stable")
+            .hint("use a shape above 1, or a largest value: pareto(min=1ms, max=1s, shape=1)"));
+    }
     let workers = settings.workers.get();
     let arrival = match settings.load {
         Some(load) => {
@@ -35,7 +39,8 @@ pub(super) fn play(
         0.0 => 0.0,
         mean => mean * arrival.mean_rate() / workers as f64,
     };
-    let is_deterministic = arrival.is_periodic() && settings.service.c2() == 0.0;
+    let is_deterministic =
+        arrival.is_periodic() && settings.service.c2() == 0.0 && !splits_at_random(settings);
     check_stable(utilisation, is_deterministic, settings)?;
     let name = arrival.to_string();
     let variability = f64::midpoint(arrival_c2(&arrival), settings.service.c2().min(C2_MAX));
@@ -97,6 +102,11 @@ fn requests_needed(streams: ReplicationSizes, settling: f64) -> Option<u64> {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let needed = (settling * 8.0).ceil() as u64;
     is_too_short.then_some(needed)
+}
+
+/// Returns true if a discipline sends requests to workers at random.
+fn splits_at_random(settings: &IdealSettings) -> bool {
+    settings.workers.get() > 1 && settings.disciplines.contains(&ServiceOrder::RandomWorker)
 }
 
 /// Returns true if the mean latency of a stable station is infinite, so that no average of a sample estimates it.

@@ -242,6 +242,10 @@ impl<'a> VariantFigures<'a> {
                      warm-up has {}",
                     self.report.verdict, self.case.plan.window.warm_up
                 ),
+                None if self.is_stable() && self.case.lacks_variance() => format!(
+                    "{}; service times have no variance, so that means may be infinite: read percentiles",
+                    self.report.verdict
+                ),
                 None => self.report.verdict.to_string(),
             },
         }

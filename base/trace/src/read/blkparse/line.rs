@@ -10,7 +10,9 @@ const EXPECTED: &str = "device cpu sequence seconds pid action rwbs sector + blo
 pub(super) enum BlkparseLine<'a> {
     Queued(BlockIoEvent<'a>),
     Dispatched(BlockIoEvent<'a>),
+    /// The process of a completion is its error, `0` without.
     Completed(BlockIoEvent<'a>),
+    Requeued(BlockIoEvent<'a>),
     /// `blocks` sectors of an upper device, from `from`, became those of a lower one, from `to`.
     Remapped {
         to: Sectors,
@@ -50,14 +52,14 @@ pub(super) fn parse_line(line: &[u8]) -> Result<BlkparseLine<'_>, &'static str> 
     let mut words = words(line);
     let Some(first) = words.next() else { return Ok(BlkparseLine::NoOperation) };
     let Some(device) = parse_device(first) else {
-        return if begins_summary(first) { Ok(BlkparseLine::Summary) } else { Err(EXPECTED) };
+        return if begins_summary(first, line) { Ok(BlkparseLine::Summary) } else { Err(EXPECTED) };
     };
     let _cpu = words.next().ok_or(EXPECTED)?;
     let _sequence = words.next().ok_or(EXPECTED)?;
     let time_ns = words.next().and_then(|seconds| fixed_point(seconds, 9)).ok_or(EXPECTED)?;
     let _pid = words.next().ok_or(EXPECTED)?;
     let action = words.next().ok_or(EXPECTED)?;
-    if !matches!(action, b"Q" | b"D" | b"C" | b"A") {
+    if !matches!(action, b"Q" | b"D" | b"C" | b"R" | b"A") {
         return Ok(BlkparseLine::NoOperation);
     }
     let without_data = if action == b"Q" { BlkparseLine::OtherOperation } else { BlkparseLine::NoOperation };
@@ -80,6 +82,7 @@ pub(super) fn parse_line(line: &[u8]) -> Result<BlkparseLine<'_>, &'static str> 
         b"Q" => BlkparseLine::Queued(event),
         b"D" => BlkparseLine::Dispatched(event),
         b"C" => BlkparseLine::Completed(event),
+        b"R" => BlkparseLine::Requeued(event),
         _ => match remapped_from(words) {
             Some((device, first)) => {
                 BlkparseLine::Remapped { to: sectors, blocks, from: Sectors { device, op, first } }
@@ -105,9 +108,17 @@ fn process_of(line: &[u8]) -> &[u8] {
     line.iter().position(|&byte| byte == b'[').map_or(&[], |start| &line[start + 1..])
 }
 
-fn begins_summary(word: &[u8]) -> bool {
+/// Returns true if a line without a device belongs to a summary, that of a process (`fio (1507)`, with `-s`)
+/// included, or to the list of input files.
+fn begins_summary(word: &[u8], line: &[u8]) -> bool {
     let beginnings = [&b"CPU"[..], b"Total", b"Events", b"Throughput", b"Reads", b"Input", b"Skips"];
-    beginnings.iter().any(|beginning| word.starts_with(beginning))
+    let is_process = || {
+        let line = line.trim_ascii_end();
+        let open = line.iter().rposition(|&byte| byte == b'(');
+        let pid = open.and_then(|open| line[open + 1..].strip_suffix(b")"));
+        pid.is_some_and(|pid| decimal(pid).is_some())
+    };
+    beginnings.iter().any(|beginning| word.starts_with(beginning)) || is_process()
 }
 
 /// Encodes a device such as `8,0` as one number.

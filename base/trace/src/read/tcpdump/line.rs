@@ -5,7 +5,8 @@ use std::net::IpAddr;
 
 const EXPECTED: &str = "a line of `tcpdump -tt -n`: seconds IP address.port > address.port: …, length bytes";
 const NAMED: &str = "numeric addresses and ports: print the capture with `tcpdump -tt -n`";
-const DECODED: &str = "the length of the data: print the capture with `tcpdump -tt -n -q`";
+const DECODED: &str =
+    "the length of the data: capture the port of the server alone, or print with `tcpdump -tt -n -q`";
 
 /// Address and port of one side of a connection.
 pub(super) type End = (IpAddr, u16);
@@ -18,6 +19,7 @@ pub(super) struct Packet<'a> {
     pub(super) to: End,
     /// Bytes of payload.
     pub(super) bytes: u64,
+    pub(super) is_udp: bool,
     /// First sequence number and the one behind the payload, as printed; `None` with `-q` and for UDP.
     pub(super) sequence: Option<(u32, u32)>,
     pub(super) opening: Option<Opening>,
@@ -58,34 +60,41 @@ pub(super) fn parse_line(line: &[u8]) -> Result<TcpdumpLine<'_>, &'static str> {
     if is_about_itself(line) || first.starts_with(b"0x") {
         return Ok(TcpdumpLine::Nothing);
     }
-    let time_ns = fixed_point(first, 9).ok_or(EXPECTED)?;
+    // Numbers of packets (`-#`) have no fraction.
+    let time_ns = fixed_point(first, 9).filter(|_| first.contains(&b'.')).ok_or(EXPECTED)?;
     // With `-i any` the device and the direction precede the protocol.
     let mut device = None;
     loop {
-        match words.next().ok_or(EXPECTED)? {
-            b"IP" | b"IP6" => break,
-            b"ARP," | b"ARP" => return Ok(TcpdumpLine::OtherProtocol),
-            word => device = device.or(Some(word)),
+        match words.next() {
+            Some(b"IP" | b"IP6") => break,
+            Some(word) => device = device.or(Some(word)),
+            None => return Ok(TcpdumpLine::OtherProtocol),
         }
     }
     // `truncated-ip - 20 bytes missing!` may precede the addresses.
     let mut from = words.next().ok_or(EXPECTED)?;
     loop {
-        match words.next().ok_or(EXPECTED)? {
-            b">" => break,
-            word => from = word,
+        match words.next() {
+            Some(b">") => break,
+            Some(word) => from = word,
+            // A damaged packet, such as `bad-hlen 16`.
+            None => return Ok(TcpdumpLine::OtherProtocol),
         }
     }
     let to = words.next().and_then(|word| word.strip_suffix(b":")).ok_or(EXPECTED)?;
     let rest: Vec<&[u8]> = words.collect();
     let is_transport = matches!(rest.first(), Some(&(b"tcp" | b"UDP," | b"Flags")));
+    if rest.first().is_some_and(|word| *word == b"sctp" || word.starts_with(b"[|")) {
+        return Ok(TcpdumpLine::OtherProtocol);
+    }
     let Some((from, to)) = parse_end(from).zip(parse_end(to)) else {
         return if is_transport { Err(NAMED) } else { Ok(TcpdumpLine::OtherProtocol) };
     };
     let bytes = payload(&rest).ok_or(DECODED)?;
     let sequence = if bytes == 0 { None } else { sequence(&rest) };
     let opening = opening(&rest);
-    Ok(TcpdumpLine::Packet(Packet { time_ns, from, to, bytes, sequence, opening, device }))
+    let is_udp = !matches!(rest.first(), Some(&(b"tcp" | b"Flags")));
+    Ok(TcpdumpLine::Packet(Packet { time_ns, from, to, bytes, is_udp, sequence, opening, device }))
 }
 
 /// Returns true for tcpdump's own messages on standard error, such as `listening on lo, link-type …` and
@@ -108,12 +117,15 @@ fn parse_end(word: &[u8]) -> Option<End> {
     Some((address.parse().ok()?, port.parse().ok()?))
 }
 
-/// Returns the bytes of payload in `tcp 36`, `UDP, length 36`, or `Flags [P.], seq 1:37, …, length 36`
-/// with possible further words.
+/// Returns the bytes of payload in `tcp 36`, `UDP, length 36`, `Flags [P.], seq 1:37, …, length 36` with
+/// possible further words, or at the end of decoded DNS, `(36)`.
 fn payload(rest: &[&[u8]]) -> Option<u64> {
     match rest {
         [b"tcp", bytes, ..] => decimal(bytes),
-        _ => decimal(without_punctuation(word_after(rest, b"length")?)),
+        _ => match word_after(rest, b"length") {
+            Some(bytes) => decimal(without_punctuation(bytes)),
+            None => decimal(rest.last()?.strip_prefix(b"(")?.strip_suffix(b")")?),
+        },
     }
 }
 

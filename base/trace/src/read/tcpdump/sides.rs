@@ -67,8 +67,10 @@ impl OpeningPackets {
     }
 }
 
-/// Returns true if the sender of the first captured payload is the client: it is, unless its port cannot
-/// be a client's and the receiver's can.
-pub(super) fn is_client_by_port(sender: u16, receiver: u16) -> bool {
-    !(sender < CLIENT_PORT_MIN && receiver >= CLIENT_PORT_MIN)
+/// Returns true if the sender of the first captured payload is the client, and true if this is a guess: it
+/// is the client, unless its port cannot be a client's and the receiver's can.
+pub(super) fn is_client_by_port(sender: u16, receiver: u16) -> (bool, bool) {
+    let sender_may = sender >= CLIENT_PORT_MIN;
+    let receiver_may = receiver >= CLIENT_PORT_MIN;
+    (sender_may || !receiver_may, sender_may == receiver_may)
 }

@@ -1,8 +1,8 @@
 //! CSV with a header. Columns are found by name, in any order; unknown columns are ignored.
 //!
 //! Besides the native names, common names of the same quantities are accepted, with their units, so that
-//! an I/O log exported by another tool is often readable as it is. Quoting is not supported: none of
-//! these values needs it.
+//! an I/O log exported by another tool is often readable as it is. Values may be quoted, but must not
+//! contain commas: none of these needs one.
 
 use crate::operation;
 use crate::read::lines::{LineParser, ParsedLine};
@@ -21,7 +21,7 @@ enum CsvColumn {
     Unknown,
 }
 
-const COLUMNS: [(&str, CsvColumn); 19] = [
+const COLUMNS: [(&str, CsvColumn); 22] = [
     ("arrival_ns", CsvColumn::Arrival(0)),
     ("arrival_us", CsvColumn::Arrival(3)),
     ("arrival_ms", CsvColumn::Arrival(6)),
@@ -39,7 +39,10 @@ const COLUMNS: [(&str, CsvColumn); 19] = [
     ("response_us", CsvColumn::Response(3)),
     ("response_ms", CsvColumn::Response(6)),
     ("response_s", CsvColumn::Response(9)),
+    ("latency_ns", CsvColumn::Response(0)),
     ("latency_us", CsvColumn::Response(3)),
+    ("latency_ms", CsvColumn::Response(6)),
+    ("latency_s", CsvColumn::Response(9)),
     ("io_us", CsvColumn::Response(3)),
 ];
 
@@ -63,9 +66,16 @@ fn parse_header(line: &[u8]) -> Option<Vec<CsvColumn>> {
 }
 
 fn column_named(name: &[u8]) -> CsvColumn {
-    let name = name.trim_ascii();
+    let name = unquoted(name);
     let known = COLUMNS.iter().find(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()));
     known.map_or(CsvColumn::Unknown, |(_, column)| *column)
+}
+
+/// Returns a field without blanks and quotes around it.
+#[inline]
+fn unquoted(field: &[u8]) -> &[u8] {
+    let field = field.trim_ascii();
+    field.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\"")).unwrap_or(field)
 }
 
 fn count(columns: &[CsvColumn], is_wanted: fn(&CsvColumn) -> bool) -> usize {
@@ -102,7 +112,7 @@ impl Csv {
         let mut response = None;
         let mut fields = DelimitedFields::new(line, b',');
         for column in &self.columns {
-            let field = fields.next().ok_or("as many fields as the header names")?.trim_ascii();
+            let field = fields.next().ok_or("as many fields as the header names").map(unquoted)?;
             match *column {
                 CsvColumn::Arrival(places) => {
                     arrival = parse_time(field, places).ok_or("a time that is a non-negative number")?;
