@@ -9,6 +9,7 @@ pub mod document;
 pub mod files;
 pub mod marks;
 mod observer;
+pub mod own_files;
 pub mod parallel;
 pub mod policy_file;
 pub mod text;

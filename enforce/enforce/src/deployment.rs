@@ -8,6 +8,7 @@ mod storage;
 
 use crate::address::{AddressPrefix, TransportProtocol};
 use model::{NAME_EXPECTED, OperationError, PRIORITY_LEVELS, is_usable_name};
+use operation::own_files::{OwnFile, mistaken};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 pub(crate) use storage::front_protocols;
@@ -157,8 +158,10 @@ impl Deployment {
     /// # Errors
     /// When the text is not such a file, or is inconsistent.
     pub fn parse(text: &str) -> Result<Self, OperationError> {
-        let deployment: Self = toml::from_str(text)
-            .map_err(|error| OperationError::input(error.to_string().trim_end()).hint(HINT))?;
+        let deployment: Self = toml::from_str(text).map_err(|error| {
+            mistaken("", text, OwnFile::Hosts)
+                .unwrap_or_else(|| OperationError::input(error.to_string().trim_end()).hint(HINT))
+        })?;
         let mistakes = deployment.mistakes();
         if mistakes.is_empty() { Ok(deployment) } else { Err(all_at_once(&mistakes).hint(HINT)) }
     }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Replaces bpf/kernel.h, the declarations of the real kernel. */
+/* Replaces bpf.h, the declarations of the real kernel. */
 #define TAILWRIGHT_KERNEL_H
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -31,7 +31,7 @@ enum {
 	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_F_NO_PREALLOC = 1 << 0,
 	BPF_F_CLONE = 1 << 9,
-	BPF_SK_STORAGE_GET_F_CREATE = 1 << 0,
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1 << 0,
 	SOL_TCP = 6,
 	TCP_NODELAY = 1,
 	TCP_CONGESTION = 13,
@@ -162,7 +162,7 @@ static void *bpf_sk_storage_get(void *map, void *socket, const void *value, u64 
 
 	(void)map;
 	receive_in_between();
-	if (!one->has_record && (flags & BPF_SK_STORAGE_GET_F_CREATE) && !is_refused()) {
+	if (!one->has_record && (flags & BPF_LOCAL_STORAGE_GET_F_CREATE) && !is_refused()) {
 		one->record = *(const struct socket_record *)value;
 		one->has_record = 1;
 	}

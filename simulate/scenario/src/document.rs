@@ -5,6 +5,7 @@ use crate::file::Scenario;
 use crate::simulation_case::SimulationCase;
 use crate::vary::{AxisChoice, AxisSetting, combinations};
 use model::{NAME_EXPECTED, OperationError, is_usable_name};
+use operation::own_files::{OwnFile, mistaken};
 use operation::toml_path;
 use std::path::{Path, PathBuf};
 use toml::Value;
@@ -55,7 +56,10 @@ impl ScenarioDocument {
     pub fn parse(path: &Path, text: &str) -> Result<Self, OperationError> {
         let origin = path.display().to_string();
         // Deserialised from the text once, because only errors of text have a line.
-        toml::from_str::<Scenario>(text).map_err(|error| scenario_error(&origin, &error.to_string()))?;
+        toml::from_str::<Scenario>(text).map_err(|error| {
+            mistaken(&origin, text, OwnFile::Scenario)
+                .unwrap_or_else(|| scenario_error(&origin, &error.to_string()))
+        })?;
         let table: toml::Table =
             text.parse().map_err(|error: toml::de::Error| scenario_error(&origin, &error.to_string()))?;
         if let Some(name) = table.values().find_map(unusable_name) {

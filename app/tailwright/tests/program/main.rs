@@ -8,6 +8,7 @@ mod support;
 mod completions;
 mod docs;
 mod json_documents;
+mod mistaken_files;
 mod output;
 mod pages;
 mod wording;

@@ -7,6 +7,7 @@ use ::load::{ClientHost, DrawnLoad, LoadOptions, LoadTarget, LoadWorkload, Offer
 use arrivals::ArrivalPattern;
 use model::{Op, OperationError, Request};
 use operation::files::{check_apart, read_text};
+use operation::own_files::{OwnFile, mistaken};
 use operation::{Notice, ProgressObserver};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -104,7 +105,10 @@ impl LoadFile {
     pub fn read(path: &Path, set: &[String]) -> Result<Self, OperationError> {
         let text = read_text(path, "load file")?;
         // Read once as what it should be: errors have a line only when they are found in the text.
-        let spec = toml::from_str(&text).map_err(|error| wrong_file(path, &error))?;
+        let spec = toml::from_str(&text).map_err(|error| {
+            mistaken(&path.display().to_string(), &text, OwnFile::Load)
+                .unwrap_or_else(|| wrong_file(path, &error))
+        })?;
         if set.is_empty() {
             return Ok(Self { path: path.to_owned(), spec });
         }

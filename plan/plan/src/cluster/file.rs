@@ -3,6 +3,7 @@
 use model::{Cluster, OperationError};
 use operation::files::read_text;
 use operation::marks::refuse_marks;
+use operation::own_files::{OwnFile, mistaken};
 use std::path::Path;
 
 /// Reads a cluster file; paths in the result are relative to the working directory.
@@ -16,6 +17,9 @@ pub(super) fn read(path: &Path) -> Result<Cluster, OperationError> {
         toml::from_str(&text).map_err(|error| error.to_string())
     };
     let mut cluster = cluster.map_err(|error| {
+        if let Some(mistaken) = mistaken(&path.display().to_string(), &text, OwnFile::Cluster) {
+            return mistaken;
+        }
         OperationError::input(format_args!("{}: {}", path.display(), error.trim_end()))
             .hint("`tailwright plan --help` shows a cluster file")
     })?;

@@ -10,6 +10,7 @@ use std::fs;
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
 
 /// Keeps other programs from setting the same option at the same ports, until dropped.
 ///
@@ -47,6 +48,11 @@ pub(super) fn claim(sockets: &ServerSockets, door: &NamespaceDoor) -> Result<Soc
     Ok(SocketClaim(names.into_iter().flatten().collect()))
 }
 
+/// Maximum number of attempts at a name that is taken by no process that can be found.
+const ATTEMPTS: u32 = 50;
+/// Pause between two of them.
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(10);
+
 /// Claims one port. Returns `None` if the name is bound by a program without the rights for an experiment:
 /// any user can bind it, and must not be able to prevent an undo.
 fn claim_port(
@@ -55,20 +61,31 @@ fn claim_port(
     door: &NamespaceDoor,
 ) -> Result<Option<UnixDatagram>, OperationError> {
     let name = format!("tailwright-{}-{port}", sockets.option);
-    match door.inside(|| bound(&name))? {
-        Ok(socket) => Ok(Some(socket)),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            let holder = door.inside(|| inode_of(&name))?.and_then(process_with);
-            if holder.is_some_and(|holder| !may_experiment(holder)) {
-                return Ok(None);
-            }
-            let who = holder.map(|process| format!(" (process {process})")).unwrap_or_default();
-            let message =
-                format_args!("{sockets}: another experiment{who} is about {} at port {port}", sockets.option);
-            Err(OperationError::machine(message)
-                .hint("wait until it has ended, or end it: it undoes what it did"))
+    let mut attempts = 1;
+    loop {
+        let error = match door.inside(|| bound(&name))? {
+            Ok(socket) => return Ok(Some(socket)),
+            Err(error) => error,
+        };
+        if error.kind() != io::ErrorKind::AddrInUse {
+            return Err(OperationError::machine(format_args!("{sockets}: the name @{name}: {error}")));
         }
-        Err(error) => Err(OperationError::machine(format_args!("{sockets}: the name @{name}: {error}"))),
+        let holder = door.inside(|| inode_of(&name))?.and_then(process_with);
+        // A child that its parent has forked keeps a name that the parent gave back, until it executes
+        // its program.
+        if holder.is_none() && attempts < ATTEMPTS {
+            attempts += 1;
+            std::thread::sleep(ATTEMPT_PAUSE);
+            continue;
+        }
+        if holder.is_some_and(|holder| !may_experiment(holder)) {
+            return Ok(None);
+        }
+        let who = holder.map(|process| format!(" (process {process})")).unwrap_or_default();
+        let message =
+            format_args!("{sockets}: another experiment{who} is about {} at port {port}", sockets.option);
+        return Err(OperationError::machine(message)
+            .hint("wait until it has ended, or end it: it undoes what it did"));
     }
 }
 
@@ -128,6 +145,25 @@ mod tests {
         claim_sockets([&about(SocketOption::CongestionControl, &[2], "third")]).expect("another option");
         drop(held);
         claim_sockets([&first]).expect("it was given back");
+    }
+
+    /// A forked child has what its parent gave back, until it executes its program.
+    #[test]
+    fn a_name_is_waited_for_while_children_begin() {
+        let busy = std::sync::atomic::AtomicBool::new(true);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while busy.load(std::sync::atomic::Ordering::Relaxed) {
+                    Command::new("true").status().expect("it runs");
+                }
+            });
+            for _ in 0..200 {
+                drop(
+                    claim_sockets([&about(SocketOption::NoDelay, &[5], "again")]).expect("it was given back"),
+                );
+            }
+            busy.store(false, std::sync::atomic::Ordering::Relaxed);
+        });
     }
 
     #[test]
