@@ -19,7 +19,7 @@ pub enum OwnFile {
     DeviceProfile,
 }
 
-/// What a file is called, and the command that reads it.
+/// Name of a file, and the command that reads it.
 struct OwnFileRow {
     file: OwnFile,
     name: &'static str,

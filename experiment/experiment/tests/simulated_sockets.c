@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Replaces bpf.h, the declarations of the real kernel. */
+/* Replaces bpf/kernel.h, the declarations of the real kernel. */
 #define TAILWRIGHT_KERNEL_H
 typedef unsigned char u8;
 typedef unsigned short u16;
