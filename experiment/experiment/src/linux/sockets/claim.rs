@@ -48,7 +48,7 @@ pub(super) fn claim(sockets: &ServerSockets, door: &NamespaceDoor) -> Result<Soc
     Ok(SocketClaim(names.into_iter().flatten().collect()))
 }
 
-/// Maximum number of attempts at a name that is taken by no process that can be found.
+/// Maximum number of attempts at a name that another process has.
 const ATTEMPTS: u32 = 50;
 /// Pause between two of them.
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(10);
@@ -71,15 +71,14 @@ fn claim_port(
             return Err(OperationError::machine(format_args!("{sockets}: the name @{name}: {error}")));
         }
         let holder = door.inside(|| inode_of(&name))?.and_then(process_with);
-        // A child that its parent has forked keeps a name that the parent gave back, until it executes
-        // its program.
-        if holder.is_none() && attempts < ATTEMPTS {
+        if holder.is_some_and(|holder| !may_experiment(holder)) {
+            return Ok(None);
+        }
+        // A child that was forked keeps a name that its parent gave back, until it executes its program.
+        if holder != Some(std::process::id()) && attempts < ATTEMPTS {
             attempts += 1;
             std::thread::sleep(ATTEMPT_PAUSE);
             continue;
-        }
-        if holder.is_some_and(|holder| !may_experiment(holder)) {
-            return Ok(None);
         }
         let who = holder.map(|process| format!(" (process {process})")).unwrap_or_default();
         let message =
@@ -150,20 +149,15 @@ mod tests {
     /// A forked child has what its parent gave back, until it executes its program.
     #[test]
     fn a_name_is_waited_for_while_children_begin() {
-        let busy = std::sync::atomic::AtomicBool::new(true);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while busy.load(std::sync::atomic::Ordering::Relaxed) {
-                    Command::new("true").status().expect("it runs");
-                }
-            });
-            for _ in 0..200 {
-                drop(
-                    claim_sockets([&about(SocketOption::NoDelay, &[5], "again")]).expect("it was given back"),
-                );
+        let children = std::thread::spawn(|| {
+            for _ in 0..500 {
+                Command::new("true").status().expect("it runs");
             }
-            busy.store(false, std::sync::atomic::Ordering::Relaxed);
         });
+        while !children.is_finished() {
+            drop(claim_sockets([&about(SocketOption::NoDelay, &[5], "again")]).expect("it was given back"));
+        }
+        children.join().expect("children run");
     }
 
     #[test]
