@@ -358,7 +358,7 @@ fn scrapers_read_the_answer_and_its_next_step() {
     child.wait_with_output().expect("the program ends");
 }
 
-/// What the kernel drops at the socket of a stopped server is counted while it is observed.
+/// Datagrams that the kernel drops at the socket of a stopped server are counted during the observation.
 #[test]
 fn scrapers_read_what_the_kernel_dropped() {
     let folder = Folder::new();

@@ -371,7 +371,7 @@ impl CounterWatch {
         self.so_far()
     }
 
-    /// What came of it until the last reading.
+    /// Returns the counts up to the last reading.
     pub(crate) fn so_far(&self) -> CounterReport {
         let throttled = self.throttled_groups();
         let mut counts = Vec::new();

@@ -11,8 +11,9 @@
 //! worker turns to it, and is service of the request that was written. The worker may have lost its CPU by then, so it
 //! counts no more than twice the median.
 //!
-//! Where a worker's return to a CPU was not reported, the time since it left cannot be divided. It is not service if few
-//! requests have such time: a pause of milliseconds beside a service of microseconds would be most of the variance.
+//! If a worker's return to its CPU is not reported, the time since it left cannot be divided between waiting and service.
+//! Where few requests have such time, it does not count as service: a pause of milliseconds beside a service of
+//! microseconds would be most of the variance.
 
 use observe::{ObservedRequest, RequestPoint};
 use std::collections::BTreeMap;

@@ -196,7 +196,7 @@ impl ObservationWatcher for WatchedRun<'_> {
         self.live.published().is_some() || self.files.wants_counters()
     }
 
-    /// In a thread of its own: events are lost while nobody takes them.
+    /// Judges a part in a thread of its own, because the kernel drops events that are not read in time.
     fn part_over(&mut self, report: ObservationReport) {
         let part = std::mem::replace(&mut self.part, RequestSample::new(PART_REQUESTS_MAX));
         let Some(published) = self.live.published().cloned() else { return };

@@ -6,7 +6,7 @@
 
 /// Words of databases and exporters for a value that is absent.
 const ABSENT: [&str; 6] = ["null", "none", "nil", "nan", "\\n", "-"];
-/// Digits of the shorter ids, of spans. Fewer zeros may be a number that somebody chose.
+/// Digits of a span id, the shorter kind. Fewer zeros may be an id of its own, such as a counter's first.
 const SPAN_ID_DIGITS: usize = 16;
 
 /// Returns the id in lower case, if it is hexadecimal.

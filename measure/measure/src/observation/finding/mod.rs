@@ -133,7 +133,7 @@ fn judge(found: &mut Finding, input: &FindingInput<'_>, view: &TailView) {
     }
 }
 
-/// How much time of each cause is usual, in nanoseconds.
+/// Usual time of each cause, nanoseconds.
 struct UsualTimes {
     times: [f64; CAUSES],
     ahead: Option<BusyClient>,
