@@ -18,6 +18,7 @@
 //! which the caller adds: it knows the device.
 
 mod calibrated;
+mod cap;
 mod enforced;
 mod loaded;
 mod probabilistic;

@@ -5,6 +5,7 @@
 //! worst case admits. Traces without held-out windows have not been tested, so that only the worst case counts for them.
 //! [`crate::slo_coverage`] says which load suffices.
 
+use crate::cap::{seen_by, worst_cases};
 use crate::{CalibrationGoal, RememberedReplays, Replayed, WorstCase, WorstCaseSketch};
 use model::{CircularTrace, Job, LatencyModel, Prediction, ServerMember, UndefinedLatency};
 use sim::ReplayTrace;
@@ -72,17 +73,7 @@ impl LoadedReplays {
     /// The worst case of each member behind `begun` seconds of work, seconds; infinite where there is none, or where the caller
     /// caps bounds.
     fn guarantees(&self, members: LoadedMembers<'_, '_>, begun: &[f64]) -> Vec<f64> {
-        let unknown = vec![f64::INFINITY; members.len()];
-        let Some(guarantee) = self.guarantee else { return unknown };
-        let sketches: Option<Vec<_>> =
-            members.iter().map(|member| member.sketch.guarantee.as_ref()).collect();
-        let Some(sketches) = sketches else { return unknown };
-        let members = members.iter().zip(sketches).map(|(member, sketch)| seen_by(member, sketch));
-        let predictions = guarantee.predict_behind(&members.collect::<Vec<_>>(), begun);
-        predictions
-            .into_iter()
-            .map(|prediction| prediction.map_or(f64::INFINITY, |prediction| prediction.bound))
-            .collect()
+        worst_cases(self.guarantee, members, |sketch| sketch.guarantee.as_ref(), begun)
     }
 
     /// The members as `Replayed` sees them, and what is left of the limits for its replays: everything where the guarantee
@@ -148,11 +139,6 @@ impl LoadedReplays {
         }
         Some(predictions)
     }
-}
-
-/// The same member with another sketch.
-fn seen_by<'b, S>(member: &ServerMember<'_, LoadedSketch>, sketch: &'b S) -> ServerMember<'b, S> {
-    ServerMember { sketch, priority: member.priority, group: member.group, percentile: member.percentile }
 }
 
 impl LatencyModel for LoadedReplays {

@@ -33,6 +33,7 @@ pub use margins::{CalibrationScope, KeptShares, LatencyMargin, MarginAnswer, Mar
 pub use scores::{CalibrationTrace, CompanyMember, TrialCompany};
 pub use slos::{SloCalibration, SloCoverage, SloTrial, slo_coverage};
 
+use crate::cap::{seen_by, worst_cases};
 use crate::{Replayed, WorstCase, WorstCaseSketch};
 use confidence::{TooFew, needed_for_conformal};
 use margins::{Margins, ScoredWindows};
@@ -218,17 +219,7 @@ impl Calibrated {
     /// The worst case of each member behind `begun` seconds of work, seconds; infinite where there is none, or where the caller
     /// caps bounds.
     fn guarantees(&self, members: CalibratedMembers<'_, '_>, begun: &[f64]) -> Vec<f64> {
-        let unknown = vec![f64::INFINITY; members.len()];
-        let Some(guarantee) = self.guarantee else { return unknown };
-        let sketches: Option<Vec<_>> =
-            members.iter().map(|member| member.sketch.guarantee.as_ref()).collect();
-        let Some(sketches) = sketches else { return unknown };
-        let members = members.iter().zip(sketches).map(|(member, sketch)| seen_by(member, sketch));
-        let predictions = guarantee.predict_behind(&members.collect::<Vec<_>>(), begun);
-        predictions
-            .into_iter()
-            .map(|prediction| prediction.map_or(f64::INFINITY, |prediction| prediction.bound))
-            .collect()
+        worst_cases(self.guarantee, members, |sketch| sketch.guarantee.as_ref(), begun)
     }
 
     /// The members as `Replayed` sees them, with what their margins leave of the limits: nothing where there is no margin, and
@@ -293,11 +284,6 @@ impl Calibrated {
         }
         Some(predictions)
     }
-}
-
-/// The same member with another sketch.
-fn seen_by<'b, S>(member: &ServerMember<'_, CalibratedSketch>, sketch: &'b S) -> ServerMember<'b, S> {
-    ServerMember { sketch, priority: member.priority, group: member.group, percentile: member.percentile }
 }
 
 impl LatencyModel for Calibrated {
