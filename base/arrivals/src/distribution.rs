@@ -206,15 +206,6 @@ impl TimeDistribution {
         };
         Self::new(family)
     }
-
-    /// The distribution of the same form with this mean.
-    ///
-    /// # Errors
-    /// Unless both means are positive and finite.
-    pub fn with_mean(&self, mean: Seconds) -> Result<Self, ParameterError> {
-        ParameterError::positive("mean", mean.0)?;
-        self.scaled(mean.0 / self.mean().0)
-    }
 }
 
 /// E Xⁿ of a Pareto distribution.

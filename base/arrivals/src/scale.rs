@@ -32,7 +32,7 @@ impl StreamTotals {
     }
 
     /// The totals of all these requests.
-    pub fn from_requests(requests: &[TimedRequest]) -> Self {
+    pub(crate) fn from_requests(requests: &[TimedRequest]) -> Self {
         let mut totals = Self::default();
         requests.iter().for_each(|request| totals.add(request));
         totals

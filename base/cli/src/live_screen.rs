@@ -76,7 +76,7 @@ pub fn close() {
 }
 
 /// Leaves the alternate screen while `stopped` runs; the next page returns to it.
-pub fn away_during(stopped: impl FnOnce()) {
+pub(crate) fn away_during(stopped: impl FnOnce()) {
     let before = set(ScreenState::Closed);
     stopped();
     if before != ScreenState::Closed {

@@ -50,7 +50,7 @@ pub fn print(text: &str) {
 }
 
 /// Returns the text without line ends and with control characters escaped.
-pub fn visible_line(text: &str) -> String {
+pub(crate) fn visible_line(text: &str) -> String {
     visible(text).replace('\n', "\\u000a")
 }
 
@@ -76,7 +76,7 @@ fn write_out(text: &str) {
 }
 
 /// Reports that output is lost.
-pub fn output_lost(error: &std::io::Error) {
+pub(crate) fn output_lost(error: &std::io::Error) {
     talk(Talk::Error, format_args!("the standard output cannot be written: {error}"));
     talk(Talk::Hint, "check the space left, and where the output goes");
 }

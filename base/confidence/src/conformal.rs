@@ -29,28 +29,9 @@ pub fn needed_for_conformal(coverage: f64) -> usize {
     needed
 }
 
-/// Returns the rank k = ⌈(n + 1) c⌉, from 1, ascending: the next score is at most the k-th smallest of n
-/// exchangeable scores with probability at least `coverage`.
-///
-/// # Errors
-/// When there are too few scores; the error says how many would do.
-///
-/// # Panics
-/// Unless the coverage is strictly between 0 and 1.
-pub fn conformal_rank(n: usize, coverage: f64) -> Result<usize, TooFew> {
-    let needed = needed_for_conformal(coverage);
-    if n < needed {
-        return Err(TooFew { given: n, needed });
-    }
-    // Between 0 and n + 1.
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    let rank = ((n + 1) as f64 * coverage - ROUNDING).ceil() as usize;
-    Ok(rank.clamp(1, n))
-}
-
 /// Returns the least score that bounds a score of the next block with probability at least `coverage`.
 /// With K non-empty blocks, the shares of scores at or below it, summed over blocks, reach (K + 1) c.
-/// With one score per block it is the score of [`conformal_rank`].
+/// With one score per block it is the k-th smallest, k = ⌈(K + 1) c⌉.
 ///
 /// # Errors
 /// When there are too few blocks with scores; the error says how many would do.
@@ -101,6 +82,19 @@ mod tests {
     use super::*;
     use rand::rngs::StdRng;
     use rand::{RngExt as _, SeedableRng as _};
+
+    /// Returns the rank ⌈(n + 1) c⌉, from 1, ascending: the next score is at most the score of this rank among n
+    /// exchangeable ones with probability at least `coverage`.
+    fn conformal_rank(n: usize, coverage: f64) -> Result<usize, TooFew> {
+        let needed = needed_for_conformal(coverage);
+        if n < needed {
+            return Err(TooFew { given: n, needed });
+        }
+        // Between 0 and n + 1.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let rank = ((n + 1) as f64 * coverage - ROUNDING).ceil() as usize;
+        Ok(rank.clamp(1, n))
+    }
 
     #[test]
     fn the_known_sizes_and_ranks() {

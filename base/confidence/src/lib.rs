@@ -30,11 +30,12 @@ mod windowed_series;
 
 pub use change_point::{ChangePoint, change_point, neighbour_correlation};
 pub use common_bursts::{CommonBursts, ScaleComparison, common_bursts};
-pub use conformal::{conformal_coverage, conformal_quantile, conformal_rank, needed_for_conformal};
+pub use conformal::{conformal_coverage, conformal_quantile, needed_for_conformal};
 pub use dependence::{BLOCKS, design_effect};
 pub use discoveries::discoveries;
 pub use quantile::{Bounds, nearest_rank, needed_for_quantile, quantile};
 pub use student::{Estimate, t_quantile};
 pub use symmetry::{SymmetryTest, needed_for_symmetry, shift_estimate, shift_interval};
-pub use tolerance::{TooFew, binomial_sums, median_ranks, needed_for_tolerance, tolerance_rank};
+pub(crate) use tolerance::binomial_sums;
+pub use tolerance::{TooFew, median_ranks, needed_for_tolerance, tolerance_rank};
 pub use windowed_series::{WINDOWS_MIN, WindowedSeries};

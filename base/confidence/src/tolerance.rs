@@ -24,7 +24,7 @@ impl fmt::Display for TooFew {
 impl std::error::Error for TooFew {}
 
 /// P(Bin(n, p) ≤ k) for k = 0, 1, …, n, for p strictly between 0 and 1.
-pub fn binomial_sums(n: usize, p: f64) -> impl Iterator<Item = f64> {
+pub(crate) fn binomial_sums(n: usize, p: f64) -> impl Iterator<Item = f64> {
     let odds = (p / (1.0 - p)).ln();
     // Terms as logarithms: (1 − p)ⁿ underflows long before the sum does.
     let mut term = n as f64 * (-p).ln_1p();

@@ -96,7 +96,7 @@ impl WholeFile {
     ///
     /// # Errors
     /// As [`Self::keep`].
-    pub fn keep_unsynced(mut self) -> io::Result<()> {
+    pub(crate) fn keep_unsynced(mut self) -> io::Result<()> {
         let Some(temporary) = &self.temporary else { return Ok(()) };
         let mut unfinished = unfinished();
         if self.inherit_owner()? {

@@ -29,11 +29,6 @@ impl BucketScale {
         let end = |step: u32| FIRST_NS * (f64::from(step) / f64::from(per_doubling)).exp2();
         Self(steps.map(|step| end(step).round() as u64).collect())
     }
-
-    /// Returns the upper ends of the buckets, nanoseconds, ascending and inclusive.
-    pub fn ends_ns(&self) -> &[u64] {
-        &self.0
-    }
 }
 
 /// Counts of times by bucket of a scale, their number and their sum.
@@ -87,7 +82,7 @@ mod tests {
     fn ends_grow_by_the_factor_that_is_promised() {
         for per_doubling in [1, 4] {
             let scale = BucketScale::new(per_doubling);
-            let ends = scale.ends_ns();
+            let ends = &scale.0;
             assert_eq!((ends[0], ends[ends.len() - 1]), (1_000, 1_000 << 24));
             let factor = (1.0 / f64::from(per_doubling)).exp2();
             for pair in ends.windows(2) {

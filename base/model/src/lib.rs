@@ -27,9 +27,9 @@ pub use latency_model::{
 pub use name::{NAME_EXPECTED, is_usable_name};
 pub use observations::{Observation, Observations, RequestOutcome};
 pub use policy::{
-    CHANNELS_MAX, CONDITIONS, Condition, ConditionDifference, ConditionRow, ConditionUnit, ConditionValue,
-    POLICY_FORMAT, POLICY_VERSION, PRIORITY_LEVELS, Policy, PolicyError, PolicyPlacement, PolicyServer,
-    PolicyWorkload, RateLimit, Safety, ServerConditions, ServerEnforcement, StageLimit, UnsafeDirection,
+    CHANNELS_MAX, Condition, ConditionDifference, ConditionRow, ConditionUnit, ConditionValue,
+    PRIORITY_LEVELS, Policy, PolicyError, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, Safety,
+    ServerConditions, ServerEnforcement, StageLimit, UnsafeDirection,
 };
 pub use request::{Op, Request};
 pub use slo::Slo;

@@ -10,11 +10,12 @@ mod soundness;
 mod workload;
 
 pub use conditions::{
-    CONDITIONS, Condition, ConditionDifference, ConditionRow, ConditionUnit, ConditionValue, Safety,
-    ServerConditions, UnsafeDirection,
+    Condition, ConditionDifference, ConditionRow, ConditionUnit, ConditionValue, Safety, ServerConditions,
+    UnsafeDirection,
 };
 pub use enforcement::{CHANNELS_MAX, ServerEnforcement};
-pub use error::{POLICY_FORMAT, POLICY_VERSION, PolicyError};
+pub use error::PolicyError;
+pub(crate) use error::{POLICY_FORMAT, POLICY_VERSION};
 use error::{READ_VERSIONS, UNVERSIONED_FORMAT, VERSION_WITHOUT_ALLOWANCES};
 pub use limit::{RateLimit, StageLimit};
 use schemars::JsonSchema;
@@ -135,12 +136,6 @@ impl Policy {
     /// exceed its bound. A device that serves one request at a time needs no allowance.
     pub fn has_outdated_bounds(&self, server: &str) -> bool {
         self.is_of_version_1 && self.enforcement_of(server).is_some_and(|used| used.channels > 1)
-    }
-
-    /// Returns the names of the servers with outdated bounds ([`Policy::has_outdated_bounds`]).
-    pub fn outdated_servers(&self) -> Vec<&str> {
-        let names = self.servers.iter().map(|server| server.name.as_str());
-        names.filter(|name| self.has_outdated_bounds(name)).collect()
     }
 
     /// Returns true if a device serves several requests at a time, so that enforcers need allowances.
@@ -420,7 +415,7 @@ mod tests {
         assert!(text.contains("\"version\":3") && new.covers_every_request("ssd-1"), "{text}");
         let old = text.replace("\"version\":3", "\"version\":1");
         let read = Policy::from_json(&old).unwrap();
-        assert_eq!(read.outdated_servers(), ["ssd-1"]);
+        assert!(read.has_outdated_bounds("ssd-1"));
         assert!(!read.covers_every_request("ssd-1"));
         assert_eq!(serde_json::to_string(&read).unwrap(), old);
     }
@@ -436,7 +431,7 @@ mod tests {
         let old = old.replace("\"version\":3", "\"version\":2");
         let read = Policy::from_json(&old).unwrap();
         assert_eq!(read, allowing);
-        assert!(read.outdated_servers().is_empty() && read.covers_every_request("ssd-1"));
+        assert!(!read.has_outdated_bounds("ssd-1") && read.covers_every_request("ssd-1"));
         assert_eq!(serde_json::to_string(&read).unwrap(), text);
     }
 
@@ -445,7 +440,7 @@ mod tests {
         let text = serde_json::to_string(&on_channels(1)).unwrap();
         let read = Policy::from_json(&text.replace("\"version\":3", "\"version\":1")).unwrap();
         assert_eq!(read, on_channels(1));
-        assert!(read.outdated_servers().is_empty() && read.covers_every_request("ssd-1"));
+        assert!(!read.has_outdated_bounds("ssd-1") && read.covers_every_request("ssd-1"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct Slo {
 
 impl Slo {
     /// The longest latency that can be promised: about thirty years, which fit into nanoseconds with all that is added.
-    pub const LATENCY_MAX: Seconds = Seconds(1e9);
+    pub(crate) const LATENCY_MAX: Seconds = Seconds(1e9);
 
     /// The objective, or `None` unless the latency is above 0 and at most [`Slo::LATENCY_MAX`].
     pub fn new(percentile: Percentile, latency: Seconds) -> Option<Self> {

@@ -56,7 +56,7 @@ pub fn by_stage(fractions: impl Iterator<Item = (Stage, f64)>) -> String {
 
 /// Replaces all characters except ASCII letters, digits, `-`, `_` and `.` by `_`. A name that is empty or
 /// begins with a dot gets a leading `_`.
-pub fn plain_file_name(name: &str) -> String {
+pub(crate) fn plain_file_name(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let mut plain: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
     plain.truncate(FILE_NAME_MAX);

@@ -57,7 +57,7 @@ mod write;
 pub use error::{TraceError, TraceErrorKind, TracePosition};
 pub use format::TraceFormat;
 pub use observation_files::check_observations;
-pub use read::{OpenOptions, TraceReader, open, open_place, read_bytes, read_from};
+pub use read::{OpenOptions, TraceReader, open, open_place, read_bytes};
 pub use selection::{SplitKey, TracePlace, TraceSelection};
 pub use split::{files_of, owners_of};
 pub use transform::{MergedTraces, SliceOrigin, merge, scale_time, slice};

@@ -101,19 +101,6 @@ pub fn open_place(place: &TracePlace, options: &OpenOptions) -> Result<TraceRead
     open_file(path, options).map_err(wrong)?.into_reader(path, options, selection)
 }
 
-/// Reads a trace from a stream; `name` stands for it in messages and may help to detect the format.
-/// Parquet files, which are read from their end, cannot be read this way.
-///
-/// # Errors
-/// See [`open`].
-pub fn read_from(
-    stream: Box<dyn Read + Send>,
-    name: &Path,
-    options: &OpenOptions,
-) -> Result<TraceReader, TraceError> {
-    from_stream(stream, name, None, options, &TraceSelection::Sole)
-}
-
 /// Reads a trace that is already in memory, in any format.
 ///
 /// # Errors

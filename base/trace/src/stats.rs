@@ -28,7 +28,7 @@ use timeline::TimelineCounter;
 use units::Nanos;
 
 /// The lengths of bins for which [`TraceStatistics::binned_counts`] reports peaks and dispersion.
-pub const BIN_LENGTHS: [Nanos; 3] = [Nanos(10_000_000), Nanos(100_000_000), Nanos(1_000_000_000)];
+pub(crate) const BIN_LENGTHS: [Nanos; 3] = [Nanos(10_000_000), Nanos(100_000_000), Nanos(1_000_000_000)];
 
 /// The statistics of a trace. Values that a short trace does not determine are `None`.
 #[derive(Debug, Clone)]

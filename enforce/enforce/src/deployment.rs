@@ -17,7 +17,7 @@ use units::ByteRate;
 
 /// Differentiated services code points of the levels, highest priority first: the class selectors 7 to 1.
 /// Equipment that only reads the precedence bits orders them in the same way.
-pub const DEFAULT_DSCP: [u8; PRIORITY_LEVELS] = [56, 48, 40, 32, 24, 16, 8];
+pub(crate) const DEFAULT_DSCP: [u8; PRIORITY_LEVELS] = [56, 48, 40, 32, 24, 16, 8];
 
 /// The longest name of a network device that Linux allows: IFNAMSIZ without the terminating zero.
 const DEVICE_NAME_MAX: usize = 15;

@@ -70,7 +70,11 @@ impl StateFolder {
     ///
     /// # Errors
     /// If `name` is not a folder, or the folder cannot be created or given away.
-    pub fn private_folder(&self, name: &str, owner: Option<(u32, u32)>) -> Result<Self, OperationError> {
+    pub(crate) fn private_folder(
+        &self,
+        name: &str,
+        owner: Option<(u32, u32)>,
+    ) -> Result<Self, OperationError> {
         let path = self.path.join(name);
         match rustix::fs::mkdirat(&self.folder, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -90,7 +94,7 @@ impl StateFolder {
     ///
     /// # Errors
     /// If `name` is not a folder, or it cannot be opened.
-    pub fn existing_folder(&self, name: &str) -> Result<Option<Self>, OperationError> {
+    pub(crate) fn existing_folder(&self, name: &str) -> Result<Option<Self>, OperationError> {
         let path = self.path.join(name);
         match rustix::fs::openat(&self.folder, name, FOLDER_FLAGS, Mode::empty()) {
             Ok(folder) => Ok(Some(Self { path, folder: folder.into() })),

@@ -136,19 +136,19 @@ impl Claim {
     /// Marks a claim as one that no paper makes.
     #[must_use]
     pub fn ours(self) -> Self {
-        self.from_source(ClaimSource::Ours)
+        self.with_source(ClaimSource::Ours)
     }
 
     /// Sets the source of the claim.
     #[must_use]
-    pub fn from_source(mut self, source: ClaimSource) -> Self {
+    pub(crate) fn with_source(mut self, source: ClaimSource) -> Self {
         self.source = source;
         self
     }
 
     /// Shows what was found in these words, where a value and its interval say too little.
     #[must_use]
-    pub fn shown_as(mut self, found_text: String) -> Self {
+    pub(crate) fn shown_as(mut self, found_text: String) -> Self {
         self.found_text = found_text;
         self
     }

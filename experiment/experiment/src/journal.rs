@@ -120,7 +120,7 @@ impl Journal {
 
     /// Reads the undamaged lines and lists the damaged ones. If there are any, changes are numbered
     /// differently than in the file, so nothing may be appended to it.
-    pub fn salvage(bytes: &[u8]) -> (Self, Vec<DamagedLine>) {
+    pub(crate) fn salvage(bytes: &[u8]) -> (Self, Vec<DamagedLine>) {
         let mut reader = JournalReader::default();
         let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
         for (index, line) in lines.iter().enumerate() {

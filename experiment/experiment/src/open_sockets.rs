@@ -69,7 +69,7 @@ pub struct SocketsTakenBack {
 
 impl SocketsTakenBack {
     /// Returns true if none of the changed sockets was left.
-    pub fn is_nothing(&self) -> bool {
+    pub(crate) fn is_nothing(&self) -> bool {
         self.listening == 0 && self.connected == 0
     }
 }

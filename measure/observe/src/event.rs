@@ -5,7 +5,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Bytes of an event in the ring buffer, without those that are copied behind it.
-pub const EVENT_BYTES: usize = 80;
+pub(crate) const EVENT_BYTES: usize = 80;
 
 /// The most bytes of a request or an answer that are copied behind an event.
 const COPIED_BYTES_MAX: usize = 4096;

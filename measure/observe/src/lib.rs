@@ -36,9 +36,9 @@ mod thread_name;
 mod windows;
 
 pub use block::{
-    AttachedBlockProbes, BLOCK_EVENT_BYTES, BlockContention, BlockDevice, BlockEvent, BlockObserver,
-    BlockOperation, BlockPhase, BlockReport, BlockRequester, BlockSettings, BlockStatistics, BlockTimes,
-    BlockWaitSums, BlockWaits, TimeBehind, WAITED_FOR_MAX, WaitSums, observe_block,
+    AttachedBlockProbes, BlockContention, BlockDevice, BlockEvent, BlockObserver, BlockOperation, BlockPhase,
+    BlockReport, BlockRequester, BlockSettings, BlockStatistics, BlockTimes, BlockWaitSums, BlockWaits,
+    TimeBehind, WAITED_FOR_MAX, WaitSums, observe_block,
 };
 pub use causes::{
     AttributedRequest, CAUSES, Cause, CauseAttribution, CauseObserver, CauseProfile, CauseReport, CauseTimes,
@@ -51,7 +51,7 @@ pub use counters::{
     LISTEN_DROPS, LISTEN_OVERFLOWS, NAMESPACE_RETRANSMITS, QUOTA_THROTTLED_TIME, QUOTA_THROTTLES,
     SOFTNET_DROPS, SOFTNET_SQUEEZES, STEAL, ThrottledGroup, UDP_DROPS,
 };
-pub use event::{EVENT_BYTES, EventKind, KernelEvent, ThreadSchedule};
+pub use event::{EventKind, KernelEvent, ThreadSchedule};
 pub use join::{JoinCounts, RequestJoiner, TableSizes};
 pub use nesting::{ClientRequest, RequestNesting, nesting};
 pub use observations::observations;
@@ -59,7 +59,6 @@ pub use observing::{
     AcceptQueue, MeasuredCost, ObservationEnd, ObservationProgress, ObservationReport, ObservationSettings,
     ObservationWatcher, ReadCoverage,
 };
-pub use order::EventOrder;
 pub use probe::{AttachedProbes, ProbeCost, ProbeSettings, missing_rights, refused, types_of_kernel};
 pub use recent::RecentStatistics;
 pub use request::{HeldUpTime, ObservedRequest, POINTS, RequestPoint, RequestQuality, STAGE_NAMES, STAGES};

@@ -11,25 +11,25 @@ const HOLD_BACK_NS: u64 = 1_000_000;
 
 /// Events that wait for their turn, with the bytes behind them; always in the order of their time.
 #[derive(Debug, Default)]
-pub struct EventOrder(VecDeque<(KernelEvent, Box<[u8]>)>);
+pub(crate) struct EventOrder(VecDeque<(KernelEvent, Box<[u8]>)>);
 
 impl EventOrder {
     /// Adds an event, with the bytes behind it, to those that wait: behind those of the same time. Takes longer the more
     /// of them are later.
-    pub fn push(&mut self, event: KernelEvent, copied: &[u8]) {
+    pub(crate) fn push(&mut self, event: KernelEvent, copied: &[u8]) {
         let later = self.0.iter().rev().take_while(|(other, _)| other.time > event.time).count();
         self.0.insert(self.0.len() - later, (event, copied.into()));
     }
 
     /// Hands out all events that are older than the newest one by the hold-back, oldest first.
-    pub fn release(&mut self, take: impl FnMut((KernelEvent, Box<[u8]>))) {
+    pub(crate) fn release(&mut self, take: impl FnMut((KernelEvent, Box<[u8]>))) {
         let newest = self.0.back().map_or(0, |(event, _)| event.time);
         self.release_at(newest, take);
     }
 
     /// Hands out all events that are older than this instant by the hold-back, oldest first: for when nothing has come
     /// since, and the newest event would keep those before it for ever.
-    pub fn release_at(&mut self, now: u64, mut take: impl FnMut((KernelEvent, Box<[u8]>))) {
+    pub(crate) fn release_at(&mut self, now: u64, mut take: impl FnMut((KernelEvent, Box<[u8]>))) {
         let until = now.saturating_sub(HOLD_BACK_NS);
         while self.0.front().is_some_and(|(event, _)| event.time <= until) {
             self.0.pop_front().into_iter().for_each(&mut take);
@@ -37,7 +37,7 @@ impl EventOrder {
     }
 
     /// Hands out all events, oldest first.
-    pub fn finish(&mut self, take: impl FnMut((KernelEvent, Box<[u8]>))) {
+    pub(crate) fn finish(&mut self, take: impl FnMut((KernelEvent, Box<[u8]>))) {
         self.0.drain(..).for_each(take);
     }
 }

@@ -41,11 +41,11 @@ pub struct RequestQuality(u16);
 
 impl RequestQuality {
     /// T0 was not seen and is taken to be T1.
-    pub const WIRE_UNSEEN: Self = Self(1);
+    pub(crate) const WIRE_UNSEEN: Self = Self(1);
     /// T2 was not seen and is taken to be T1.
     pub const READY_UNSEEN: Self = Self(1 << 1);
     /// Since when the reader was on a CPU and free was not seen: its first read, or its first after a gap.
-    pub const SWITCH_UNSEEN: Self = Self(1 << 2);
+    pub(crate) const SWITCH_UNSEEN: Self = Self(1 << 2);
     /// T5 was not seen and is taken to be T6: UDP.
     pub const WRITE_UNSEEN: Self = Self(1 << 3);
     /// Which bytes are the request, or which writes its answer, is a guess.
@@ -53,7 +53,7 @@ impl RequestQuality {
     /// Several requests were answered by one write.
     pub const SHARED_ANSWER: Self = Self(1 << 5);
     /// The answer took several writes, or there were several requests in one packet.
-    pub const SEVERAL_WRITES: Self = Self(1 << 6);
+    pub(crate) const SEVERAL_WRITES: Self = Self(1 << 6);
     /// The reader slept between reads of the request.
     pub const SEVERAL_READS: Self = Self(1 << 7);
     /// A point was reported before the one that precedes it, and was moved.

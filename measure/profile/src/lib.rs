@@ -28,4 +28,4 @@ pub use measure::measure;
 pub use measurement::{CellMeasurement, Measurement, OpMeasurement, SizeMeasurement, WritesFrom};
 pub use plan::{MeasurementCell, MeasurementPlan, MeasurementSettings};
 pub use progress::ProfileProgress;
-pub use target::{MIN_REQUESTS, StorageTarget, TargetAccess};
+pub use target::{StorageTarget, TargetAccess};

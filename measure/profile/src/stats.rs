@@ -8,7 +8,7 @@ const CONFIDENCE: f64 = 0.95;
 
 /// Median and a distribution-free confidence interval for it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Median {
+pub(crate) struct Median {
     /// The median of the samples.
     pub value: f64,
     /// The lower end of the interval.
@@ -22,7 +22,7 @@ pub struct Median {
 
 impl Median {
     /// Computes the median of `samples`, in any order; `None` without samples, or if one is not a number.
-    pub fn from_samples(samples: &[f64]) -> Option<Self> {
+    pub(crate) fn from_samples(samples: &[f64]) -> Option<Self> {
         if samples.is_empty() || samples.iter().any(|sample| sample.is_nan()) {
             return None;
         }
@@ -40,7 +40,7 @@ impl Median {
     }
 
     /// Half the width of the interval, as a fraction of the median.
-    pub fn relative_noise(&self) -> f64 {
+    pub(crate) fn relative_noise(&self) -> f64 {
         (self.high - self.low) / 2.0 / self.value
     }
 }
@@ -80,7 +80,7 @@ pub fn percentile(sorted: &[u64], percentile: Percentile) -> Option<u64> {
 }
 
 /// Returns the number of samples of which ten are expected above `percentile`.
-pub fn samples_needed(percentile: Percentile) -> u64 {
+pub(crate) fn samples_needed(percentile: Percentile) -> u64 {
     #[allow(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

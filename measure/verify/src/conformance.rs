@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use units::Nanos;
 
 /// The largest number of periods that a [`ConformanceMeter`] returns. If there are more, neighbours are merged.
-pub const EXCESS_PERIODS_MAX: usize = 1000;
+pub(crate) const EXCESS_PERIODS_MAX: usize = 1000;
 
 /// Relative tolerance of the level of the bucket above the burst. The level is a difference of large
 /// sums, whose last digits are rounding.

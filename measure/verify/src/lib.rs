@@ -28,12 +28,12 @@ mod stage_breakdown;
 mod timeline;
 
 pub use agreement::ServiceAgreement;
-pub use conformance::{Conformance, ConformanceMeter, EXCESS_PERIODS_MAX, ExcessPeriod, measure_conformance};
+pub use conformance::{Conformance, ConformanceMeter, ExcessPeriod, measure_conformance};
 pub use examine::examine;
 pub use finding::{BoundFinding, Finding, Findings, LagFinding, OverallVerdict, SloWindow, UnjudgedWorkload};
 pub use judge::{Judgement, judge};
 pub use lag::{LagSummary, summarize_lags};
 pub use limit_check::{LimitFinding, WorkFunction};
 pub use model::Verdict;
-pub use stage_breakdown::{ELSEWHERE, StageFinding, stage_breakdown};
+pub use stage_breakdown::{ELSEWHERE, StageFinding};
 pub use timeline::{TimelineInterval, exceedance, timeline};

@@ -39,7 +39,7 @@ pub struct StageFinding {
 ///
 /// # Panics
 /// When a request does not have one time per stage.
-pub fn stage_breakdown<'a>(
+pub(crate) fn stage_breakdown<'a>(
     names: &[String],
     requests: &(impl Iterator<Item = (Nanos, &'a [Nanos])> + Clone),
     judged: Percentile,

@@ -119,7 +119,7 @@ impl ArrivalCurve {
 
     /// The least rate at which a bucket of `burst` seconds delays nothing; infinite when even a burst
     /// within no time at all exceeds the bucket.
-    pub fn rate_for_burst(&self, burst: f64) -> f64 {
+    pub(crate) fn rate_for_burst(&self, burst: f64) -> f64 {
         self.largest_rate(|v| if v.work <= burst { 0.0 } else { (v.work - burst) / v.duration })
     }
 

@@ -32,4 +32,6 @@ pub use limiters::{enforceable_limiters, limiters};
 pub use priority::{PathBound, StageLoad, StageTerm, path_bound, shaping_delay, stage_delay};
 pub use queue::PriorityQueue;
 pub use rounding::round_up;
-pub use service::{ServiceCurve, horizontal_deviation, output_curve, vertical_deviation};
+pub use service::ServiceCurve;
+pub(crate) use service::horizontal_deviation;
+pub(crate) use service::output_curve;

@@ -159,7 +159,7 @@ impl ServiceCurve {
 
     /// Leftover service beside traffic of curve α that is served first (strict priority) or may be (blind
     /// multiplexing): `[β − α]⁺`. Needs a strict service curve without jump (Le Boudec and Thiran, §6.2).
-    pub fn minus(&self, arrivals: &ArrivalCurve) -> Self {
+    pub(crate) fn minus(&self, arrivals: &ArrivalCurve) -> Self {
         assert!(self.jump == 0.0, "leftover service is taken from a convex curve");
         self.leftover_after(arrivals, 0.0)
     }
@@ -167,7 +167,7 @@ impl ServiceCurve {
     /// Leftover service beside traffic of curve α in the same FIFO queue: `[β(t) − α(t − θ)]⁺` for t > θ ≥ 0
     /// (Le Boudec and Thiran, Proposition 6.2.1). Any θ holds. Needs a curve without jump. Where the
     /// difference falls before it rises, the least value later is taken.
-    pub fn minus_fifo(&self, arrivals: &ArrivalCurve, theta: f64) -> Self {
+    pub(crate) fn minus_fifo(&self, arrivals: &ArrivalCurve, theta: f64) -> Self {
         assert!(self.jump == 0.0 && theta >= 0.0, "FIFO leftovers are taken from a convex curve");
         if theta.is_infinite() { Self::none() } else { self.leftover_after(arrivals, theta) }
     }
@@ -237,7 +237,7 @@ impl ServiceCurve {
 
 /// The horizontal deviation h(α, β), the longest horizontal distance from α to β, which bounds the delay of first-come-first-served
 /// traffic (Le Boudec and Thiran, Theorem 1.4.2). Rounded up; infinite on overload.
-pub fn horizontal_deviation(arrivals: &ArrivalCurve, service: &ServiceCurve) -> f64 {
+pub(crate) fn horizontal_deviation(arrivals: &ArrivalCurve, service: &ServiceCurve) -> f64 {
     if service.is_none() || arrivals.sustained_rate() > service.rate {
         return f64::INFINITY;
     }
@@ -272,24 +272,9 @@ fn first_reaching(arrivals: &ArrivalCurve, work: f64) -> Option<f64> {
     (slope > 0.0).then(|| a.duration + (work - a.work) / slope)
 }
 
-/// The vertical deviation v(α, β), the largest vertical distance, which bounds the backlog. Rounded up; infinite on overload.
-pub fn vertical_deviation(arrivals: &ArrivalCurve, service: &ServiceCurve) -> f64 {
-    if service.is_none() || arrivals.sustained_rate() > service.rate {
-        let never = arrivals.sustained_rate() == 0.0;
-        return if never { arrivals.vertices()[arrivals.vertices().len() - 1].work } else { f64::INFINITY };
-    }
-    let durations = arrivals.vertices().iter().map(|v| v.duration).chain(service.corners().map(|c| c.0));
-    let distances = durations.map(|u| {
-        let arrived = arrivals.work_within(u);
-        let served = service.work_within(u);
-        arrived - served + slack(arrived + served)
-    });
-    distances.fold(0.0, f64::max)
-}
-
 /// The arrival curve α ⊘ β of what leaves (Le Boudec and Thiran, Theorem 1.4.3). A jump of β is not used, which gives a
 /// curve above the exact one. `None` on overload.
-pub fn output_curve(arrivals: &ArrivalCurve, service: &ServiceCurve) -> Option<ArrivalCurve> {
+pub(crate) fn output_curve(arrivals: &ArrivalCurve, service: &ServiceCurve) -> Option<ArrivalCurve> {
     if service.is_none() || arrivals.sustained_rate() > service.rate {
         return None;
     }

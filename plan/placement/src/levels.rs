@@ -9,7 +9,7 @@ pub type WorkloadLimits = PerStage<RateLimit>;
 
 /// Workloads that share a priority because they share an SLO.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PriorityLevel {
+pub(crate) struct PriorityLevel {
     /// Part of the members' SLO left for queueing, seconds.
     pub budget: f64,
     /// The indices of the level's workloads in the problem.
@@ -18,7 +18,11 @@ pub struct PriorityLevel {
 
 /// Groups workloads into priorities by SLO, tightest first (thesis §5.2.1). Level 0 is served first; equal
 /// SLOs share a level. If a server of the class has fewer levels, those with the closest budgets are merged.
-pub fn priority_levels(problem: &PlanningProblem, class: usize, members: &[usize]) -> Vec<PriorityLevel> {
+pub(crate) fn priority_levels(
+    problem: &PlanningProblem,
+    class: usize,
+    members: &[usize],
+) -> Vec<PriorityLevel> {
     let mut levels = levels_by_slo(problem, class, members);
     let most = problem.classes[class].enforced.map_or(usize::MAX, |class| class.levels_max);
     while levels.len() > most {
@@ -64,7 +68,7 @@ pub(crate) fn levels_by_budget(
 
 /// The bound of Eq. 5.5 for every level, from the limits alone and what each stage may have begun, seconds; `limits` maps
 /// a workload's index to its limits.
-pub fn level_bounds<'a>(
+pub(crate) fn level_bounds<'a>(
     levels: &[PriorityLevel],
     blocking: &PerStage<f64>,
     limits: impl Fn(usize) -> &'a WorkloadLimits,

@@ -40,7 +40,7 @@ mod testing;
 pub use advice::{SuggestedChange, advise};
 pub use calculus::{DeviceQueue, EnforcedClass};
 pub use effort::SearchEffort;
-pub use levels::{PriorityLevel, WorkloadLimits, level_bounds, priority_levels};
+pub use levels::WorkloadLimits;
 pub use limiters::{enforceable_limiters, limiters};
 pub use limits::{FitRefusal, LimitMethod};
 pub use lower_bound::{LowerBound, lower_bound};
@@ -49,6 +49,6 @@ pub use placement::{
     CurvePlacement, CurvePriorities, Fleet, Placement, PlacementOrder, PlacementRefusal, SearchProgress,
     place, place_first_fit, place_whole_curves,
 };
-pub use prioritise::{LatencyOracle, Prioritisation, PriorityRule, prioritise, prioritise_by};
+pub use prioritise::{LatencyOracle, Prioritisation, prioritise};
 pub use problem::{PlanningClass, PlanningProblem, PlanningProblemError, PlanningWorkload, WorkloadOnClass};
 pub use server::{Guarantee, LoadShare, PlannedServer};

@@ -47,7 +47,7 @@ pub struct Prioritisation {
 
 /// Which workload becomes last at which stage, where none can be last at all stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PriorityRule {
+pub(crate) enum PriorityRule {
     /// The workload with the smallest violation, where its latency is smallest: the thesis.
     SmallestLatency,
     /// The workload and stage that could still leave most of the workload's SLO.
@@ -77,7 +77,11 @@ pub fn prioritise(slos: &[f64], oracle: &mut impl LatencyOracle) -> Prioritisati
 }
 
 /// Does the same as [`prioritise`] by one rule alone.
-pub fn prioritise_by(rule: PriorityRule, slos: &[f64], oracle: &mut impl LatencyOracle) -> Prioritisation {
+pub(crate) fn prioritise_by(
+    rule: PriorityRule,
+    slos: &[f64],
+    oracle: &mut impl LatencyOracle,
+) -> Prioritisation {
     let mut search = PrioritySearch::new(slos, oracle);
     while search.place_next(rule).is_some() {}
     search.finish()

@@ -73,7 +73,7 @@ impl PlannedServer {
     }
 
     /// The members grouped by priority, as [`priority_levels`] does.
-    pub fn priority_levels(&self, problem: &PlanningProblem) -> Vec<PriorityLevel> {
+    pub(crate) fn priority_levels(&self, problem: &PlanningProblem) -> Vec<PriorityLevel> {
         priority_levels(problem, self.class, &self.members)
     }
 

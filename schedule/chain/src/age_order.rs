@@ -18,13 +18,6 @@ pub struct TierVisit {
     pub runs: Vec<(u64, u64)>,
 }
 
-impl TierVisit {
-    /// Returns the beginning of its first run; its end if it never ran.
-    pub fn first_service(&self) -> u64 {
-        self.runs.first().map_or(self.end, |run| run.0)
-    }
-}
-
 /// A change at an instant. Ends precede beginnings at the same instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum VisitChange {
@@ -88,7 +81,6 @@ mod tests {
         let two = [visit(1, 5, 0, 40, &[(0, 40)]), visit(0, 1, 10, 60, &[(40, 60)])];
         assert_eq!(younger_share(&two, 1), Some(0.5));
         assert_eq!(younger_share(&two, 2), Some(0.0));
-        assert_eq!(two[1].first_service(), 40);
         assert_eq!(younger_share(&[], 1), None);
         assert_eq!(younger_share(&[visit(0, 0, 0, 5, &[])], 1), None);
         // A run between two pauses may have no length.

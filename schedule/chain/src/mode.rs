@@ -80,7 +80,7 @@ impl ScheduleMode {
     }
 
     /// Returns true if requests announce waits without CPU, so that others are admitted meanwhile.
-    pub fn reports_waits(self) -> bool {
+    pub(crate) fn reports_waits(self) -> bool {
         !matches!(self, Self::OldestSilent | Self::OldestSentinel)
     }
 

@@ -110,7 +110,7 @@ impl ChainWorkload {
     }
 
     /// Returns true if a request waits in the middle of a visit.
-    pub fn has_waits(&self) -> bool {
+    pub(crate) fn has_waits(&self) -> bool {
         self.requests.iter().flat_map(|request| &request.route).any(|hop| hop.wait > Nanos::ZERO)
     }
 
@@ -127,7 +127,7 @@ impl ChainWorkload {
     /// # Panics
     /// If `factors` has fewer entries than there are tiers.
     #[must_use]
-    pub fn with_costs(&self, factors: &[f64]) -> Self {
+    pub(crate) fn with_costs(&self, factors: &[f64]) -> Self {
         let mut costly = self.clone();
         for hop in costly.requests.iter_mut().flat_map(|request| &mut request.route) {
             // The cast saturates.

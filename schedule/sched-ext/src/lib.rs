@@ -34,6 +34,6 @@ pub mod shared_replay;
 pub use attach::{AttachRequest, KernelScheduler, ScheduledThreads, SchedulerEnd};
 pub use control_group::ControlGroup;
 pub use partition::{CpuList, CpuPartition};
-pub use probe::{is_supported, state};
+pub use probe::state;
 pub use settings::{DEFAULT_WATCHDOG, OldestFirstSettings, QueueLayout};
 pub use shared::{CpuStatistics, SchedulerControl};

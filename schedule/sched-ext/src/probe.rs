@@ -11,11 +11,6 @@ const ROOT_NAME_FILE: &str = "/sys/kernel/sched_ext/root/ops";
 pub(crate) const ROOT_NAME: &str = "tailwright_root";
 const RELEASE_FILE: &str = "/proc/sys/kernel/osrelease";
 
-/// Returns true if this kernel has sched_ext.
-pub fn is_supported() -> bool {
-    state().is_some()
-}
-
 /// Returns the state of sched_ext: `enabled` while a scheduler of any program is attached, `disabled` without
 /// one. `None` without sched_ext.
 pub fn state() -> Option<String> {

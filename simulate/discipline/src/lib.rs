@@ -20,4 +20,5 @@ mod tournament;
 pub use processor_sharing::ProcessorSharing;
 pub use request_key::RequestKey;
 pub use strict_priority::StrictPriority;
-pub use token_buckets::{Limit, TokenBuckets};
+pub use token_buckets::Limit;
+pub(crate) use token_buckets::TokenBuckets;

@@ -74,7 +74,7 @@ fn tokens_for(size: u64) -> i128 {
 
 /// Buckets of one flow; its work takes tokens from all of them. Without any bucket everything passes.
 #[derive(Debug, Clone)]
-pub struct TokenBuckets {
+pub(crate) struct TokenBuckets {
     /// Sorted by rate, then by burst.
     buckets: Vec<BucketLevel>,
     /// Instant to which the levels refer.
@@ -88,7 +88,7 @@ impl TokenBuckets {
     ///
     /// # Panics
     /// When a burst is 0.
-    pub fn new(now: u64, limits: &[Limit]) -> Self {
+    pub(crate) fn new(now: u64, limits: &[Limit]) -> Self {
         assert!(limits.iter().all(|limit| limit.burst > 0), "a burst is at least 1");
         let mut buckets: Vec<BucketLevel> = limits.iter().copied().map(BucketLevel::full).collect();
         buckets.sort_unstable_by_key(|bucket| (bucket.limit.rate, bucket.limit.burst));
@@ -97,7 +97,7 @@ impl TokenBuckets {
 
     /// Returns the first instant, not before `now`, at which work of this size may pass if nothing else
     /// passes before. `None` means never, because a rate is 0. Instants must not decrease from call to call.
-    pub fn ready_at(&mut self, now: u64, size: u64) -> Option<u64> {
+    pub(crate) fn ready_at(&mut self, now: u64, size: u64) -> Option<u64> {
         self.refill(now);
         self.buckets.iter().try_fold(now, |ready, bucket| {
             let missing = tokens_for(size.min(bucket.limit.burst)) - bucket.tokens;
@@ -113,7 +113,7 @@ impl TokenBuckets {
 
     /// Takes the tokens for work of this size if it may pass at `now`. Returns false without taking any
     /// otherwise.
-    pub fn take(&mut self, now: u64, size: u64) -> bool {
+    pub(crate) fn take(&mut self, now: u64, size: u64) -> bool {
         let passes = self.ready_at(now, size) == Some(now);
         if passes {
             self.buckets.iter_mut().for_each(|bucket| bucket.tokens -= tokens_for(size));
@@ -122,20 +122,20 @@ impl TokenBuckets {
     }
 
     /// Returns the instant of the latest update.
-    pub fn updated(&self) -> u64 {
+    pub(crate) fn updated(&self) -> u64 {
         self.updated
     }
 
     /// Returns for how long, in nanoseconds up to the latest call, some bucket would have overflowed if all
     /// unsettled items cost nothing. [`settle`](Self::settle) takes the value at the time of the charge.
-    pub fn overflowed(&self) -> u64 {
+    pub(crate) fn overflowed(&self) -> u64 {
         self.overflowed
     }
 
     /// Corrects the charge of an item. It took tokens for `taken` when the buckets had overflowed for
     /// `overflowed` nanoseconds, and needed them for `served`. Must be called once per item, under the limits
     /// under which it passed.
-    pub fn settle(&mut self, now: u64, taken: u64, served: u64, overflowed: u64) {
+    pub(crate) fn settle(&mut self, now: u64, taken: u64, served: u64, overflowed: u64) {
         self.refill(now);
         let lost_ns = i128::from(self.overflowed.saturating_sub(overflowed));
         for bucket in &mut self.buckets {
@@ -149,7 +149,7 @@ impl TokenBuckets {
     }
 
     /// Takes the tokens for work that passed without permission. May leave a debt.
-    pub fn charge(&mut self, now: u64, size: u64) {
+    pub(crate) fn charge(&mut self, now: u64, size: u64) {
         self.refill(now);
         for bucket in &mut self.buckets {
             bucket.tokens -= tokens_for(size);
@@ -170,7 +170,7 @@ impl TokenBuckets {
     ///
     /// # Panics
     /// When a burst is 0.
-    pub fn change_limits(&mut self, now: u64, limits: &[Limit]) -> bool {
+    pub(crate) fn change_limits(&mut self, now: u64, limits: &[Limit]) -> bool {
         self.refill(now);
         let mut new = Self::new(now, limits);
         let before = self.buckets.iter().map(|bucket| bucket.limit);
@@ -190,12 +190,12 @@ impl TokenBuckets {
     }
 
     /// Returns true if there is no bucket, so that everything passes.
-    pub fn is_unlimited(&self) -> bool {
+    pub(crate) fn is_unlimited(&self) -> bool {
         self.buckets.is_empty()
     }
 
     /// Returns true if all buckets are full at `now`.
-    pub fn is_full(&mut self, now: u64) -> bool {
+    pub(crate) fn is_full(&mut self, now: u64) -> bool {
         self.refill(now);
         self.buckets.iter().all(|bucket| bucket.missing() == 0)
     }

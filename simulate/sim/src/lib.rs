@@ -21,8 +21,7 @@ pub mod replay;
 pub use rank::nearest_rank;
 pub use relaxation::{settling_arrivals, settling_warm_up};
 pub use replay::{
-    Alignment, Exceedances, Latencies, LatencyTarget, Observer, Percentiles, PreemptionMode, Replay,
-    ReplayOutcome, ReplayStream, ReplaySystem, ReplayTrace, TargetMiss, TargetSearch, UnsteadyError,
-    WorkOverflowError, alignment_percentiles, first_target_miss, percentiles_above, preemptive_percentiles,
-    sort_worst_first,
+    Alignment, Latencies, LatencyTarget, Observer, Percentiles, PreemptionMode, Replay, ReplayOutcome,
+    ReplayStream, ReplaySystem, ReplayTrace, TargetMiss, TargetSearch, UnsteadyError, WorkOverflowError,
+    alignment_percentiles, first_target_miss, percentiles_above, preemptive_percentiles, sort_worst_first,
 };

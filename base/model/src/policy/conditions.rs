@@ -123,7 +123,7 @@ pub struct ConditionRow {
 const HOSTS: &str = "remove that setting of [server.storage] (hosts file) or [server] (scenario)";
 
 /// All conditions, with the direction in which a difference is unsafe.
-pub const CONDITIONS: [ConditionRow; 14] = [
+pub(crate) const CONDITIONS: [ConditionRow; 14] = [
     ConditionRow {
         condition: Condition::Channels,
         name: "channels",

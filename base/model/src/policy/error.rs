@@ -4,11 +4,11 @@ use crate::NAME_EXPECTED;
 use std::fmt;
 
 /// Value of the field `format` of a policy file; readers refuse others.
-pub const POLICY_FORMAT: &str = "tailwright.policy";
+pub(crate) const POLICY_FORMAT: &str = "tailwright.policy";
 
 /// Value of the field `version` of what is written. Since version 3 plans by the calibrated model have
 /// `slo_calibration` in their summary in place of `calibration`.
-pub const POLICY_VERSION: u32 = 3;
+pub(crate) const POLICY_VERSION: u32 = 3;
 
 /// Version in which bursts include the allowances of enforcers. A policy that was read with such bursts
 /// for a device with several channels keeps it.

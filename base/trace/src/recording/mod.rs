@@ -34,7 +34,7 @@ use units::{Bytes, Nanos};
 
 /// Response time up to which readers restore the exact order of arrival. Slower requests may be moved to
 /// a later arrival, and are counted.
-pub const ORDER_WINDOW: Nanos = Nanos(10_000_000_000);
+pub(crate) const ORDER_WINDOW: Nanos = Nanos(10_000_000_000);
 
 /// An answered request to record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

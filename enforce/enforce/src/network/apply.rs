@@ -46,7 +46,7 @@ pub fn remove(
 ///
 /// # Errors
 /// When the saved state cannot be read.
-pub fn is_remembered_as(host: &DeploymentHost, store: &StateStore) -> Result<bool, OperationError> {
+pub(crate) fn is_remembered_as(host: &DeploymentHost, store: &StateStore) -> Result<bool, OperationError> {
     let namespace = store.load(&host.name)?.and_then(|state| state.namespace());
     Ok(namespace.is_none_or(|namespace| namespace.0 == host.netns))
 }
@@ -56,7 +56,7 @@ pub fn is_remembered_as(host: &DeploymentHost, store: &StateStore) -> Result<boo
 ///
 /// # Errors
 /// When the saved state cannot be read or written.
-pub fn rename_remembered(
+pub(crate) fn rename_remembered(
     from: &str,
     host: &DeploymentHost,
     store: &StateStore,
@@ -71,6 +71,6 @@ pub fn rename_remembered(
 }
 
 /// Returns true if a host is this machine, or a network namespace of it.
-pub fn is_local(host: &DeploymentHost, hostname: &str) -> bool {
+pub(crate) fn is_local(host: &DeploymentHost, hostname: &str) -> bool {
     host.netns.is_some() || host.name == hostname
 }

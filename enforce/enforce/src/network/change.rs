@@ -37,7 +37,7 @@ pub struct ApplyReport {
 
 /// A planned change of one host. Nothing is changed before [`HostChange::execute`].
 #[derive(Debug)]
-pub struct HostChange {
+pub(crate) struct HostChange {
     host: String,
     store: StateStore,
     namespace: HostNamespace,
@@ -62,7 +62,7 @@ impl HostChange {
     /// # Errors
     /// Devices that do not exist or that are configured by others (without [`ApplyOptions::replace`]), and
     /// failed queries of the host.
-    pub fn to_apply(
+    pub(crate) fn to_apply(
         run: &mut dyn CommandRunner,
         desired: &DesiredHost,
         store: &StateStore,
@@ -90,7 +90,7 @@ impl HostChange {
 
     /// Returns the size of the largest packet that a shaped device of the host sends, in bytes; `None` if no
     /// device is known. Shaped devices have segmentation offload limited to single frames.
-    pub fn packet_bytes(&self) -> Option<u64> {
+    pub(crate) fn packet_bytes(&self) -> Option<u64> {
         self.observed.devices.values().map(ObservedDevice::frame_bytes_max).max()
     }
 
@@ -99,7 +99,7 @@ impl HostChange {
     ///
     /// # Errors
     /// Failed queries of the host.
-    pub fn to_remove(
+    pub(crate) fn to_remove(
         run: &mut dyn CommandRunner,
         host: &DeploymentHost,
         store: &StateStore,
@@ -129,7 +129,7 @@ impl HostChange {
     ///
     /// # Errors
     /// As [`Self::to_remove`].
-    pub fn to_abandon(
+    pub(crate) fn to_abandon(
         run: &mut dyn CommandRunner,
         host: &str,
         store: &StateStore,
@@ -171,12 +171,8 @@ impl HostChange {
         })
     }
 
-    pub fn host(&self) -> &str {
-        &self.host
-    }
-
     /// Returns the planned or executed commands.
-    pub fn report(&self) -> ApplyReport {
+    pub(crate) fn report(&self) -> ApplyReport {
         ApplyReport {
             host: self.host.clone(),
             commands: self.steps.iter().map(ToString::to_string).collect(),
@@ -318,7 +314,7 @@ impl HostChange {
     ///
     /// # Errors
     /// A command that fails. The message says whether the host was restored to its previous state.
-    pub fn execute(&mut self, run: &mut dyn CommandRunner) -> Result<(), OperationError> {
+    pub(crate) fn execute(&mut self, run: &mut dyn CommandRunner) -> Result<(), OperationError> {
         let is_as_desired = self.steps.is_empty() && !self.state.is_changing;
         if is_as_desired && !self.is_removal {
             return Ok(());
@@ -354,7 +350,7 @@ impl HostChange {
     ///
     /// # Errors
     /// A command that fails.
-    pub fn undo(&mut self, run: &mut dyn CommandRunner) -> Result<(), OperationError> {
+    pub(crate) fn undo(&mut self, run: &mut dyn CommandRunner) -> Result<(), OperationError> {
         if !self.has_begun {
             return Ok(());
         }

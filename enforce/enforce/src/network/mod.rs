@@ -35,8 +35,12 @@ mod state;
 mod steps;
 mod translate;
 
-pub use apply::{apply, is_local, is_remembered_as, remove, rename_remembered};
-pub use change::{ApplyOptions, ApplyReport, HostChange};
+pub(crate) use apply::is_local;
+pub(crate) use apply::is_remembered_as;
+pub(crate) use apply::rename_remembered;
+pub use apply::{apply, remove};
+pub(crate) use change::HostChange;
+pub use change::{ApplyOptions, ApplyReport};
 pub use desired::{DesiredDevice, DesiredHost, DesiredNetwork, FrameBucket, TrafficClass};
 pub use packet_match::PacketMatch;
 pub use probe::{KernelFeature, probe_kernel};

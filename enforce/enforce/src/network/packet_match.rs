@@ -47,7 +47,7 @@ impl PacketMatch {
     ///
     /// Every condition other than an address counts for more than both addresses together, which have at
     /// most 128 points each for both versions of IP.
-    pub fn specificity(&self) -> u32 {
+    pub(crate) fn specificity(&self) -> u32 {
         const CONDITION: u32 = 1000;
         let conditions = [
             self.from_port.is_some(),
@@ -61,7 +61,7 @@ impl PacketMatch {
     }
 
     /// Returns the match as an nftables expression.
-    pub fn nft_expression(&self) -> String {
+    pub(crate) fn nft_expression(&self) -> String {
         let ip = if self.ipv6 { "ip6" } else { "ip" };
         let mut words: Vec<String> = Vec::new();
         if self.from.is_none() && self.to.is_none() && self.dscp.is_none() {
@@ -87,7 +87,7 @@ impl PacketMatch {
 
     /// Returns the match as a `u32` filter of tc; `None` with a control group, which u32 does not
     /// support.
-    pub fn u32_expression(&self) -> Option<String> {
+    pub(crate) fn u32_expression(&self) -> Option<String> {
         if self.cgroup.is_some() {
             return None;
         }

@@ -69,7 +69,7 @@ impl ProxyConfigurator {
     ///
     /// # Errors
     /// If the saved policy cannot be read or is invalid.
-    pub fn recall(
+    pub(crate) fn recall(
         options: &mut ProxyOptions,
         memory: &PolicyMemory,
     ) -> Result<Option<String>, OperationError> {
@@ -138,7 +138,7 @@ impl ProxyConfigurator {
     ///
     /// # Errors
     /// If the proxy would refuse it.
-    pub fn would_change(&self, wanted: &ConfiguredPolicy) -> Result<bool, OperationError> {
+    pub(crate) fn would_change(&self, wanted: &ConfiguredPolicy) -> Result<bool, OperationError> {
         let state = self.lock();
         let deployment = Deployment::parse(&wanted.hosts)?;
         let rules = enforced_rules(wanted.policy.as_ref(), &deployment, &state.server, &state.profile)?;

@@ -204,7 +204,7 @@ pub fn check_policy(
 ///
 /// # Errors
 /// If no proxy listens there, or it refuses the configuration.
-pub fn restore_policy(path: &Path, before: ConfiguredPolicy) -> Result<bool, OperationError> {
+pub(crate) fn restore_policy(path: &Path, before: ConfiguredPolicy) -> Result<bool, OperationError> {
     done(exchange(path, &ControlRequest::Restore(Box::new(before)))?)
 }
 

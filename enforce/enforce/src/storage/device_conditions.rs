@@ -46,7 +46,7 @@ fn profile_bounds(profile: &StorageProfile) -> ProfileBounds {
 }
 
 /// Conditions of a server's device under a policy, for comparison with those that its bounds assume.
-pub fn storage_conditions(
+pub(crate) fn storage_conditions(
     storage: &ServerStorage,
     policy: Option<&ServerEnforcement>,
     profile: Option<&StorageProfile>,

@@ -58,11 +58,12 @@ mod warnings;
 
 pub use configurator::{ConfiguredPolicy, PolicyOrigin, ProxyConfigurator};
 pub use control::ProxyHandle;
+pub(crate) use control_socket::restore_policy;
 pub use control_socket::{
     ControlSocket, ProxyCheck, ProxyStatus, check_policy, control_path, is_listening, listen_for_control,
-    query_status, restore_policy, send_policy,
+    query_status, send_policy,
 };
-pub use device_conditions::storage_conditions;
+pub(crate) use device_conditions::storage_conditions;
 pub use engine::ProxyEngine;
 pub use flows::UNKNOWN_WORKLOAD;
 pub use options::ProxyOptions;

@@ -6,28 +6,28 @@ pub const GREETING_MAGIC: u64 = 0x4e42_444d_4147_4943;
 /// Follows the greeting of a newstyle server, and begins each option of a client: "IHAVEOPT".
 pub const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
 /// Follows the greeting of a server that speaks the obsolete oldstyle handshake.
-pub const OLDSTYLE_MAGIC: u64 = 0x0000_4202_8186_1253;
+pub(crate) const OLDSTYLE_MAGIC: u64 = 0x0000_4202_8186_1253;
 /// Begins each reply to an option.
 pub const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 /// Begins each request with a compact header.
 pub const REQUEST_MAGIC: u32 = 0x2560_9513;
 /// Begins each request with an extended header.
-pub const EXTENDED_REQUEST_MAGIC: u32 = 0x21e4_1c71;
+pub(crate) const EXTENDED_REQUEST_MAGIC: u32 = 0x21e4_1c71;
 /// Begins each simple reply.
 pub const SIMPLE_REPLY_MAGIC: u32 = 0x6744_6698;
 /// Begins each chunk of a structured reply.
 pub const STRUCTURED_REPLY_MAGIC: u32 = 0x668e_33ef;
 /// Begins each chunk of a reply with an extended header.
-pub const EXTENDED_REPLY_MAGIC: u32 = 0x6e8a_278c;
+pub(crate) const EXTENDED_REPLY_MAGIC: u32 = 0x6e8a_278c;
 
 /// Length of an option without its data: magic, option, length of the data.
 pub const OPTION_HEADER_LEN: usize = 16;
 /// Length of a reply to an option without its data: magic, option, reply type, length of the data.
-pub const OPTION_REPLY_HEADER_LEN: usize = 20;
+pub(crate) const OPTION_REPLY_HEADER_LEN: usize = 20;
 /// Length of a request without its data: magic, flags, type, cookie, offset, length.
 pub const REQUEST_HEADER_LEN: usize = 28;
 /// Length of a simple reply without its data: magic, error, cookie.
-pub const SIMPLE_REPLY_HEADER_LEN: usize = 16;
+pub(crate) const SIMPLE_REPLY_HEADER_LEN: usize = 16;
 /// Zeroes that follow the answer to [`OPT_EXPORT_NAME`] unless both sides set [`FLAG_NO_ZEROES`].
 pub const EXPORT_NAME_ZEROES: usize = 124;
 /// The longest string in a message, such as the name of an export, in bytes.
@@ -45,15 +45,15 @@ pub const OPT_ABORT: u32 = 2;
 /// Option that asks for the names of all exports.
 pub const OPT_LIST: u32 = 3;
 /// Option that asks to continue under TLS.
-pub const OPT_STARTTLS: u32 = 5;
+pub(crate) const OPT_STARTTLS: u32 = 5;
 /// Option that asks what an export is like.
 pub const OPT_INFO: u32 = 6;
 /// Option that chooses an export, which the server may refuse with a reason.
 pub const OPT_GO: u32 = 7;
 /// Option that asks for structured replies.
-pub const OPT_STRUCTURED_REPLY: u32 = 8;
+pub(crate) const OPT_STRUCTURED_REPLY: u32 = 8;
 /// Option that asks for extended headers.
-pub const OPT_EXTENDED_HEADERS: u32 = 11;
+pub(crate) const OPT_EXTENDED_HEADERS: u32 = 11;
 
 /// Option reply: done, and no further reply follows.
 pub const REP_ACK: u32 = 1;
@@ -62,13 +62,13 @@ pub const REP_SERVER: u32 = 2;
 /// Option reply: a piece of information about an export.
 pub const REP_INFO: u32 = 3;
 /// The bit that all option replies with an error have.
-pub const REP_FLAG_ERROR: u32 = 1 << 31;
+pub(crate) const REP_FLAG_ERROR: u32 = 1 << 31;
 /// Option reply: the server does not know the option.
 pub const REP_ERR_UNSUP: u32 = REP_FLAG_ERROR + 1;
 /// Option reply: the data of the option make no sense.
 pub const REP_ERR_INVALID: u32 = REP_FLAG_ERROR + 3;
 /// Option reply: the server wants TLS first.
-pub const REP_ERR_TLS_REQD: u32 = REP_FLAG_ERROR + 5;
+pub(crate) const REP_ERR_TLS_REQD: u32 = REP_FLAG_ERROR + 5;
 /// Option reply: there is no such export.
 pub const REP_ERR_UNKNOWN: u32 = REP_FLAG_ERROR + 6;
 
@@ -108,14 +108,14 @@ pub const CMD_CACHE: u16 = 5;
 pub const CMD_WRITE_ZEROES: u16 = 6;
 
 /// Request flag with extended headers: the length in the header is that of a payload which follows.
-pub const CMD_FLAG_PAYLOAD_LEN: u16 = 1 << 5;
+pub(crate) const CMD_FLAG_PAYLOAD_LEN: u16 = 1 << 5;
 
 /// Chunk flag: this chunk is the last one of its reply.
-pub const REPLY_FLAG_DONE: u16 = 1;
+pub(crate) const REPLY_FLAG_DONE: u16 = 1;
 /// Chunk type: an offset, and the data read there.
-pub const REPLY_TYPE_OFFSET_DATA: u16 = 1;
+pub(crate) const REPLY_TYPE_OFFSET_DATA: u16 = 1;
 /// The bit that all chunk types with an error have.
-pub const REPLY_TYPE_ERROR_BIT: u16 = 1 << 15;
+pub(crate) const REPLY_TYPE_ERROR_BIT: u16 = 1 << 15;
 
 /// Error in a reply: the request makes no sense.
 pub const EINVAL: u32 = 22;

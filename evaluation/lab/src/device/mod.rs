@@ -59,7 +59,7 @@ impl SsdModel {
     }
 
     /// Returns the time of a request on the shared link; zero without one.
-    pub fn transfer_time(&self, size: Bytes) -> Nanos {
+    pub(crate) fn transfer_time(&self, size: Bytes) -> Nanos {
         let ns = self.bandwidth.map_or(0.0, |rate| size.0 as f64 * 1e9 / rate.bytes_per_sec());
         // It is not negative, and `as` saturates.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -67,7 +67,7 @@ impl SsdModel {
     }
 
     /// The latency of a request on the idle device.
-    pub fn idle_latency(&self, op: Op, size: Bytes) -> Nanos {
+    pub(crate) fn idle_latency(&self, op: Op, size: Bytes) -> Nanos {
         self.service_time(op, size).max(self.transfer_time(size))
     }
 
@@ -118,11 +118,6 @@ impl EmulatedSsd {
         }
         earliest.0 = done;
         done
-    }
-
-    /// The instant from which on a channel is free; zero while one was never used.
-    pub fn next_free(&self) -> Nanos {
-        self.channels_free_at.peek().expect("there is a channel").0
     }
 }
 
@@ -203,7 +198,8 @@ mod tests {
             let mut wide = EmulatedSsd::new(SsdModel { bandwidth: None, ..model });
             let mut link = 0;
             for &(at, op, size) in &requests {
-                let start = device.next_free().0.max(at);
+                let next_free = device.channels_free_at.peek().expect("there is a channel").0;
+                let start = next_free.0.max(at);
                 link = link.max(start) + 2 * size;
                 let done = device.submit(Nanos(at), op, Bytes(size));
                 prop_assert_eq!(done.0, link.max(start + model.service_time(op, Bytes(size)).0));

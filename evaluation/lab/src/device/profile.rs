@@ -51,7 +51,7 @@ impl SsdModel {
     ///
     /// # Panics
     /// If there is no positive size.
-    pub fn resembling(profile: &StorageProfile, channels: u32, sizes: &[Bytes]) -> Self {
+    pub(crate) fn resembling(profile: &StorageProfile, channels: u32, sizes: &[Bytes]) -> Self {
         let positive = || sizes.iter().copied().filter(|size| size.0 > 0);
         let smallest = positive().min().expect("a device is for requests of some size");
         let largest = positive().max().expect("there is a smallest");

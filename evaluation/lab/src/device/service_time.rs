@@ -23,7 +23,7 @@ impl LinearServiceTime {
     }
 
     /// The service time of a request of this size, rounded up to whole nanoseconds. It saturates.
-    pub fn for_size(self, size: Bytes) -> Nanos {
+    pub(crate) fn for_size(self, size: Bytes) -> Nanos {
         let picos = u128::from(self.slope_ps_per_byte) * u128::from(size.0);
         Nanos(self.base.0.saturating_add(u64::try_from(picos.div_ceil(1000)).unwrap_or(u64::MAX)))
     }

@@ -181,5 +181,5 @@ impl LabExperiment {
         bandwidth: None,
     };
     /// The bandwidth of a host's link where links are the bottleneck; little enough that shaping costs little CPU time.
-    pub const LINK_BITS_PER_S: f64 = 100e6;
+    pub(crate) const LINK_BITS_PER_S: f64 = 100e6;
 }

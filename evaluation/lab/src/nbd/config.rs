@@ -18,7 +18,7 @@ pub struct ExportedVolume {
 
 impl ExportedVolume {
     /// The longest name that the protocol allows.
-    pub const NAME_BYTES_MAX: usize = 4096;
+    pub(crate) const NAME_BYTES_MAX: usize = 4096;
     /// The largest size, chosen so that sums of an offset and a length stay far from overflow.
     pub const SIZE_MAX: u64 = 1 << 62;
 }

@@ -8,4 +8,4 @@ mod lifecycle;
 mod state;
 
 pub use lifecycle::{LabSpecification, STORE, bring_up, take_down};
-pub use state::{LabFolder, LabState, RecordedHost, RecordedServer, STATE_FORMAT, read_state};
+pub use state::{LabFolder, LabState, RecordedHost, RecordedServer, read_state};

@@ -14,7 +14,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 /// The value of `format` in a state file.
-pub const STATE_FORMAT: &str = "tailwright-lab-1";
+pub(crate) const STATE_FORMAT: &str = "tailwright-lab-1";
 
 /// A lab as it was brought up: the content of a state file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

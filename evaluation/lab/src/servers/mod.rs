@@ -15,6 +15,4 @@ pub use catalogue::{LAB_SERVERS, LabServer};
 pub use process::{
     ServerEnvironment, ServerLifetime, ServerProcess, is_running, kill, may_be_realtime, started_at,
 };
-pub use service::{
-    EmulatedSsdServer, HttpServer, LabService, MemcachedServer, NFS_EXPORT, NbdkitServer, NfsServer,
-};
+pub use service::{EmulatedSsdServer, HttpServer, LabService, MemcachedServer, NbdkitServer, NfsServer};

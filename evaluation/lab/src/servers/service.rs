@@ -84,7 +84,7 @@ pub enum LabService {
 }
 
 /// The path under which an NFS server exports its files.
-pub const NFS_EXPORT: &str = "/export";
+pub(crate) const NFS_EXPORT: &str = "/export";
 
 impl LabService {
     /// The name of the service in state files and logs.
@@ -119,7 +119,7 @@ impl LabService {
     ///
     /// # Errors
     /// When one is not: with the package that has it.
-    pub fn check_programs(&self) -> Result<(), OperationError> {
+    pub(crate) fn check_programs(&self) -> Result<(), OperationError> {
         let own: &[&str] = match self {
             Self::Memcached(_) => &["memcached"],
             Self::Nbd(_) => &["nbdkit"],

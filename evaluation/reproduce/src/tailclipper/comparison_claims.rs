@@ -32,7 +32,7 @@ pub(super) fn compare(runs: &ScenarioRuns, claims: &[ComparisonClaim]) -> Vec<Cl
     let mut compared = Vec::new();
     for ComparisonClaim { statement, expected, choices, pair, measure, source, open, why } in claims {
         let Some(change) = runs.change(choices, "scheduler", *pair, *measure) else { continue };
-        let claim = Claim::new(statement, *expected, change, format_change).from_source(*source);
+        let claim = Claim::new(statement, *expected, change, format_change).with_source(*source);
         compared.push(match open {
             Some(open) => claim.underspecified(open),
             None => claim.because(why),

@@ -104,7 +104,7 @@ fn claims(runs: &ScenarioRuns, law: &str) -> Vec<Claim> {
             let change = runs.change(&[("law", law), ("load", load)], "scheduler", pair, measure);
             let Some(change) = change else { continue };
             let statement = format!("{law}, load {load}: {statement}");
-            let claim = Claim::new(&statement, expected, change, format_change).from_source(source);
+            let claim = Claim::new(&statement, expected, change, format_change).with_source(source);
             claims.push(match open.filter(|_| law != WITHOUT_VARIANCE) {
                 Some(open) => claim.underspecified(open),
                 None => claim.because(why),

@@ -74,7 +74,7 @@ pub fn limit_words(findings: &Findings) -> String {
 }
 
 /// How latencies compare with what is guaranteed; nothing where nothing is.
-pub fn guarantee_words(findings: &Findings) -> Vec<String> {
+pub(crate) fn guarantee_words(findings: &Findings) -> Vec<String> {
     let mut lines = Vec::new();
     for conduct in LimitConduct::ALL {
         let found = findings.workloads.iter().filter(|found| LimitConduct::of(found) == conduct);

@@ -162,7 +162,7 @@ pub const WINDOWS: [&str; 8] = [
 ];
 
 /// How a workload fared in the windows of a run, as a row; none where it has none.
-pub fn window_row(found: &Finding) -> Option<Vec<String>> {
+pub(crate) fn window_row(found: &Finding) -> Option<Vec<String>> {
     let of = |verdict| found.windows.iter().filter(move |window| window.verdict == verdict);
     // Where nothing was answered, nothing is worse.
     let latency =
@@ -187,7 +187,7 @@ pub fn window_row(found: &Finding) -> Option<Vec<String>> {
 }
 
 /// What the table of windows shows.
-pub fn windows_lead(findings: &Findings) -> String {
+pub(crate) fn windows_lead(findings: &Findings) -> String {
     format!(
         "Percentiles of SLOs in windows of {} (without confidence)",
         time(findings.window_s.unwrap_or_default())
@@ -244,7 +244,7 @@ pub const LIMITS: [&str; 9] =
     ["workload", "stage", "traffic", "rate", "burst", "needed", "since", "times", "over"];
 
 /// Traffic against a limit as a row.
-pub fn limit_row((found, traffic, limit): (&Finding, &str, &LimitFinding)) -> Vec<String> {
+pub(crate) fn limit_row((found, traffic, limit): (&Finding, &str, &LimitFinding)) -> Vec<String> {
     let rate = match limit.stage {
         Stage::Storage => percent(limit.rate_per_s),
         Stage::NetworkIn | Stage::NetworkOut => Unit::BytesPerSec.format(limit.rate_per_s),
@@ -308,11 +308,11 @@ fn unjudged(findings: &Findings) -> String {
 }
 
 /// Names of the columns of [`unjudged_row`].
-pub const UNJUDGED: [&str; 8] =
+pub(crate) const UNJUDGED: [&str; 8] =
     ["workload", "p50", "p99", "longest", "requests", "per second", "failed", "lost"];
 
 /// A workload without an SLO as a row.
-pub fn unjudged_row(other: &verify::UnjudgedWorkload) -> Vec<String> {
+pub(crate) fn unjudged_row(other: &verify::UnjudgedWorkload) -> Vec<String> {
     let mut row = vec![other.name.clone()];
     row.extend([other.p50_s, other.p99_s, other.max_s].map(time_or_dash));
     row.push(other.requests.to_string());
@@ -326,7 +326,7 @@ pub const STAGES: [&str; 8] =
     ["workload", "stage", "mean", "p50", "p99", "p99.9", "of the mean", "of the tail's excess"];
 
 /// Time by stage as rows.
-pub fn stage_rows(findings: &Findings) -> Vec<Vec<String>> {
+pub(crate) fn stage_rows(findings: &Findings) -> Vec<Vec<String>> {
     let rows = findings.workloads.iter().flat_map(|found| {
         found.stages.iter().map(|at| {
             let mut row = vec![found.name.clone(), at.stage.clone()];

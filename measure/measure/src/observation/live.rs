@@ -5,7 +5,7 @@ use crate::observation::live_metrics::{ObservationCounters, PublishedMetrics};
 use observe::{ObservationProgress, ObservedRequest, RecentStatistics};
 
 /// The length of the window of recent requests, in seconds.
-pub const RECENT_SECONDS: usize = 10;
+pub(crate) const RECENT_SECONDS: usize = 10;
 
 /// What there is to see of a running observation.
 #[derive(Debug, Clone, Copy)]

@@ -31,7 +31,7 @@ pub use clients::{ClientBehaviour, ClientLoop};
 pub use files::ObservationFiles;
 pub use finding::{Caveat, Culprit, DominatingCause, Finding, FindingVerdict, NextStep};
 pub use ideal::{IdealAssumptions, IdealComparison, IdealServer};
-pub use live::{LiveView, RECENT_SECONDS, ServerWatcher};
+pub use live::{LiveView, ServerWatcher};
 pub use live_metrics::PublishedMetrics;
 pub use mean_wait::{SingleWorkerQueue, VarianceCut, VarianceView};
 pub use moments::TrafficMoments;

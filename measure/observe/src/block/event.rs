@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// Bytes of an event in the ring buffer.
-pub const BLOCK_EVENT_BYTES: usize = 88;
+pub(crate) const BLOCK_EVENT_BYTES: usize = 88;
 
 /// The name of requesters that are not told apart.
 const OTHERS: &str = "others";

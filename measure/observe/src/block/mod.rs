@@ -9,7 +9,7 @@ mod statistics;
 mod waits;
 
 pub use contention::{BlockContention, BlockWaits, WAITED_FOR_MAX};
-pub use event::{BLOCK_EVENT_BYTES, BlockDevice, BlockEvent, BlockOperation, BlockPhase, BlockRequester};
+pub use event::{BlockDevice, BlockEvent, BlockOperation, BlockPhase, BlockRequester};
 pub use observer::BlockObserver;
 pub use probe::{AttachedBlockProbes, BlockReport, BlockSettings, observe_block};
 pub use statistics::{BlockStatistics, BlockTimes};

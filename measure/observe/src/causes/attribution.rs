@@ -71,7 +71,7 @@ impl AttributedRequest {
     }
 
     /// The cause with most of the time; of equal ones the first.
-    pub fn dominant(&self) -> Cause {
+    pub(crate) fn dominant(&self) -> Cause {
         let longest = Cause::ALL.into_iter().rev().max_by_key(|cause| self.time(*cause));
         longest.expect("there are causes")
     }

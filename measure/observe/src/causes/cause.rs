@@ -85,7 +85,7 @@ impl Cause {
 
     /// Whether a worker that has this time while it is busy with a request does not work for it: others have its CPU, or
     /// it may not run.
-    pub fn holds_up(self) -> bool {
+    pub(crate) fn holds_up(self) -> bool {
         matches!(
             self,
             Self::Throttled

@@ -140,7 +140,7 @@ impl RequestJoiner {
     }
 
     /// How long connections that were accepted since the last call had waited for that, in nanoseconds.
-    pub fn take_accept_waits(&mut self) -> Vec<u64> {
+    pub(crate) fn take_accept_waits(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.accept_waits)
     }
 

@@ -185,14 +185,14 @@ impl AttachedProbes {
     }
 
     /// Begins to measure the run time of programs, which makes each a little slower. False without the right to.
-    pub fn begin_measuring_cost(&mut self) -> bool {
+    pub(crate) fn begin_measuring_cost(&mut self) -> bool {
         self.measuring =
             if may_measure_cost() { aya::sys::enable_stats(aya::sys::Stats::RunTime).ok() } else { None };
         self.measuring.is_some()
     }
 
     /// Ends the measurement of run times.
-    pub fn end_measuring_cost(&mut self) {
+    pub(crate) fn end_measuring_cost(&mut self) {
         self.measuring = None;
     }
 

@@ -42,7 +42,7 @@ pub enum SizeLaw {
 
 impl SizeLaw {
     /// The value of E e^{θX} − 1, exact near 0; `None` where it is infinite.
-    pub fn mgf_minus_one(self, theta: f64) -> Option<f64> {
+    pub(crate) fn mgf_minus_one(self, theta: f64) -> Option<f64> {
         match self {
             Self::Constant(size) => Some((theta * size).exp_m1()).filter(|v| v.is_finite()),
             Self::Exponential(mean) => (theta * mean < 1.0).then(|| theta * mean / (1.0 - theta * mean)),
@@ -64,21 +64,6 @@ impl MgfEnvelope for PoissonBatches {
     fn bound_at(&self, theta: f64) -> Option<MgfBound> {
         let growth = self.per_second * self.sizes.mgf_minus_one(theta)?;
         MgfBound { rate: growth / theta, burst: 0.0 }.finite()
-    }
-}
-
-/// One request of fixed size per period, whatever the phase: never more than 1 + (n−m)/period requests.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Periodic {
-    /// The time between two requests, seconds.
-    pub period: f64,
-    /// The size of each request, seconds of capacity.
-    pub work: f64,
-}
-
-impl MgfEnvelope for Periodic {
-    fn bound_at(&self, _theta: f64) -> Option<MgfBound> {
-        MgfBound { rate: self.work / self.period, burst: self.work }.finite()
     }
 }
 
@@ -110,7 +95,6 @@ mod tests {
         let fixed = PoissonBatches { sizes: SizeLaw::Constant(0.01), ..poisson };
         assert!(fixed.bound_at(1e4).is_some());
         assert_eq!(fixed.bound_at(1e6), None);
-        assert_eq!(Periodic { period: 0.0, work: 1.0 }.bound_at(1.0), None);
     }
 
     #[test]

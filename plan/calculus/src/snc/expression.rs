@@ -103,7 +103,7 @@ impl ArrivalProcess {
     }
 
     /// Returns true if the process has none of these sources.
-    pub fn is_independent_of(&self, sources: &BTreeSet<RandomSource>) -> bool {
+    pub(crate) fn is_independent_of(&self, sources: &BTreeSet<RandomSource>) -> bool {
         self.sources().is_disjoint(sources)
     }
 

@@ -101,12 +101,6 @@ impl MarkovArrivals {
         &self.states
     }
 
-    /// The θ at which the moment generating function becomes infinite, per second of capacity; infinite if nothing is
-    /// sent.
-    pub fn theta_end(&self) -> f64 {
-        self.theta_end
-    }
-
     /// The matrix E(θ)Q − I; `None` outside the domain.
     pub fn excess(&self, theta: f64) -> Option<SquareMatrix> {
         if !(theta > 0.0 && theta < self.theta_end) {

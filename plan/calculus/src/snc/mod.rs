@@ -27,11 +27,11 @@ mod spectral;
 mod table;
 
 pub use aggregate::{aggregate_by_clique, aggregate_in_groups, independent_groups};
-pub use bound::{MgfBound, MgfEnvelope, Periodic, PoissonBatches, SizeLaw, TokenBucket};
+pub use bound::{MgfBound, MgfEnvelope, PoissonBatches, SizeLaw, TokenBucket};
 pub use expression::{ArrivalProcess, RandomSource, ServiceProcess, TimeStep};
 pub use latency::{ExpressionPart, LatencyBound, LatencyQuery};
 pub use markov::{MarkovArrivals, MarkovError, MarkovState, Prefactor};
 pub use network::{OperatorOrder, TwoColumnError, TwoColumnFlow, TwoColumnNetwork};
 pub use queue::TabulatedQueue;
-pub use spectral::{SquareMatrix, growth_above_one};
+pub use spectral::SquareMatrix;
 pub use table::{DependentSum, RateTable, ThetaGrid, independent_sum};

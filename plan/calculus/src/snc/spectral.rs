@@ -41,7 +41,7 @@ const TRIFLE: f64 = 1e-13;
 /// An upper bound on the spectral radius of M = I + `excess` ≥ 0, minus one, and ln(max x/min x) of the positive vector x
 /// that proves it. `None` for an empty matrix or one with entries that are not
 /// finite. Taking M − I keeps the digits of chains whose radius is hardly above one.
-pub fn growth_above_one(excess: &SquareMatrix) -> Option<(f64, f64)> {
+pub(crate) fn growth_above_one(excess: &SquareMatrix) -> Option<(f64, f64)> {
     let size = excess.size;
     if size == 0 || excess.entries.iter().any(|v| !v.is_finite()) {
         return None;

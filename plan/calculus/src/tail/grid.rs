@@ -26,7 +26,7 @@ impl TailGrid {
     }
 
     /// The exponents per second, ascending.
-    pub fn thetas(&self) -> &[f64] {
+    pub(crate) fn thetas(&self) -> &[f64] {
         &self.thetas
     }
 

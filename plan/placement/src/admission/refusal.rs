@@ -60,7 +60,7 @@ impl AdmissionRefusal {
 
 impl Breach {
     /// The ratio of predicted to allowed latency; larger than any ratio where no latency can be given.
-    pub fn severity(&self) -> f64 {
+    pub(crate) fn severity(&self) -> f64 {
         match self.cause {
             BreachCause::Latency { predicted, allowed } => predicted / allowed,
             BreachCause::Undefined(_) => f64::INFINITY,

@@ -2,12 +2,11 @@
 
 use super::*;
 use crate::advice::{SuggestedChange, advise};
-use crate::levels::level_bounds;
+use crate::levels::{PriorityLevel, level_bounds, priority_levels};
 use crate::lower_bound::lower_bound;
 use crate::problem::{PlanningClass, PlanningProblem, PlanningWorkload};
 use crate::testing::{SLOS, any_class, any_workload, problem, problem_on};
 use crate::{EnforcedClass, FitRefusal, LimitMethod, SearchEffort};
-use crate::{PriorityLevel, priority_levels};
 use model::RateLimit;
 use proptest::prelude::*;
 

@@ -81,7 +81,7 @@ impl ClusterArgs {
     }
 
     /// The flags that name the cluster beside its file, as words of a command to paste.
-    pub fn option_words(&self) -> Vec<String> {
+    pub(crate) fn option_words(&self) -> Vec<String> {
         let path = |flag, value: &Option<PathBuf>| value.as_deref().map(|path| (flag, pasted_path(path)));
         let number = |flag, value: Option<String>| value.map(|value| (flag, pasted(value)));
         let named = [

@@ -17,7 +17,7 @@ use workload::profile_file::profile_hash;
 
 /// Server and guarantee of a workload.
 #[derive(Debug, Clone, Copy)]
-pub struct WorkloadAssignment {
+pub(crate) struct WorkloadAssignment {
     /// Number of the server, from 0.
     pub server: usize,
     /// Priority at each stage; 0 is served first.
@@ -32,7 +32,7 @@ pub fn server_name(problem: &PredictionProblem, server: usize) -> String {
 }
 
 /// The policy of a procedure. By workload its assignment, or why it has none; `None` where it did not ask.
-pub fn assignment_policy(
+pub(crate) fn assignment_policy(
     problem: &PredictionProblem,
     procedure: ProcedureName,
     assignments: &[Option<Result<WorkloadAssignment, String>>],

@@ -15,7 +15,9 @@ mod refusal;
 mod slo_calibration;
 
 pub(crate) use applicant::{admission_host, applicants};
-pub use assignment::{WorkloadAssignment, assignment_policy, server_name};
+pub(crate) use assignment::WorkloadAssignment;
+pub(crate) use assignment::assignment_policy;
+pub use assignment::server_name;
 pub use bounds::{WorkloadBound, predict_bounds};
 pub use calibration::{CalibrationReport, WorkloadCalibration, report_calibration};
 pub use derivation::{PredictionDerivation, PredictionStep, ServedBefore, derive};

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use units::{ByteRate, Bytes, Percentile, Seconds};
 
 /// The value of `format` in Tailwright's own device profiles; readers refuse others.
-pub const DEVICE_FORMAT: &str = "tailwright-device-1";
+pub(crate) const DEVICE_FORMAT: &str = "tailwright-device-1";
 /// The name of a profile whose file does not give one.
 const UNNAMED: &str = "ssd";
 const PLAIN_DATA: &str = "finite numbers and strings always serialise";

@@ -20,7 +20,6 @@ mod ssd;
 
 pub use disk::{Disk, DiskParameters, SeekPoint};
 pub use error::ProfileError;
-pub use file::DEVICE_FORMAT;
 pub use network::NetworkModel;
 pub use path::PathWork;
 pub use profile::{BaseLatency, DeviceModel, QueueLimits, StorageProfile, StorageWork};

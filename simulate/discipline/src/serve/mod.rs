@@ -47,7 +47,7 @@ pub use waiting_line::{
 use crate::enforce::DeviceAccess;
 
 /// A slice without end: the item keeps the worker until it is done or displaced.
-pub const UNTIL_DONE: u64 = u64::MAX;
+pub(crate) const UNTIL_DONE: u64 = u64::MAX;
 
 /// Item of an assignment that takes the worker's item away and gives it none.
 pub const NO_ITEM: u32 = u32::MAX;

@@ -30,7 +30,6 @@ pub use distribution::LatencyDistribution;
 pub use error::OutOfOrderError;
 pub use replicate::{ReplicationSizes, replicate, replicate_while};
 pub use service_order::ServiceOrder;
-pub use start_times::StartTimes;
 pub use station::IdealStation;
 pub use station_run::StationRun;
 pub use summary::Summary;

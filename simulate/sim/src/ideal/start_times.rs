@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use units::Nanos;
 
 /// A station in the middle of a stream.
-pub struct StartTimes {
+pub(crate) struct StartTimes {
     queue: StationQueue,
     /// Number of requests that have arrived.
     count: usize,
@@ -55,7 +55,7 @@ impl StartTimes {
     /// # Errors
     /// When it arrives before the previous one.
     #[inline]
-    pub fn arrive(
+    pub(crate) fn arrive(
         &mut self,
         tag: usize,
         request: TimedRequest,
@@ -85,7 +85,7 @@ impl StartTimes {
     }
 
     /// Reports the starts that are left, when no further request arrives.
-    pub fn finish(self, started: impl FnMut(usize, TimedRequest, Nanos)) {
+    pub(crate) fn finish(self, started: impl FnMut(usize, TimedRequest, Nanos)) {
         if let StationQueue::Shared(queue) = self.queue {
             queue.finish(started);
         }

@@ -42,7 +42,7 @@ impl IdealStation {
     }
 
     /// The station before its first request. Randomness comes from the seed.
-    pub fn start_times(self, seed: u64) -> StartTimes {
+    pub(crate) fn start_times(self, seed: u64) -> StartTimes {
         StartTimes::new(self.workers.get(), self.order, seed)
     }
 

@@ -17,7 +17,7 @@ pub struct LatencyTarget {
 /// An observer that counts the latencies above a budget and finds the streams that have more of them than
 /// their percentile allows: whatever follows, their percentile exceeds the budget.
 #[derive(Debug, Clone, Default)]
-pub struct Exceedances {
+pub(crate) struct Exceedances {
     budgets: Vec<Nanos>,
     /// Number of further latencies above its budget that a stream may have; `None` once it had more.
     left: Vec<Option<usize>>,
@@ -28,7 +28,7 @@ pub struct Exceedances {
 impl Exceedances {
     /// Prepares for a replay in which stream i will have `counts[i]` requests; with `stop_at_first` it ends when the
     /// first stream exceeds its budget.
-    pub fn reset(&mut self, counts: &[usize], targets: &[LatencyTarget], stop_at_first: bool) {
+    pub(crate) fn reset(&mut self, counts: &[usize], targets: &[LatencyTarget], stop_at_first: bool) {
         self.left.clear();
         let allowed = counts.iter().zip(targets).map(|(count, target)| Some(target.allowed_above(*count)));
         self.left.extend(allowed);
@@ -39,7 +39,7 @@ impl Exceedances {
     }
 
     /// Returns the streams whose percentile was found to exceed its budget, in the order of discovery.
-    pub fn exceeded(&self) -> &[usize] {
+    pub(crate) fn exceeded(&self) -> &[usize] {
         &self.exceeded
     }
 

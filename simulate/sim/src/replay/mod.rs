@@ -36,7 +36,7 @@ mod work_bucket;
 pub use alignment::Alignment;
 pub use alignment_order::sort_worst_first;
 pub use alignment_percentiles::{alignment_percentiles, percentiles_above, preemptive_percentiles};
-pub use latency_target::{Exceedances, LatencyTarget};
+pub use latency_target::LatencyTarget;
 pub use observer::{Latencies, Observer};
 pub use percentiles::Percentiles;
 pub use run::{PreemptionMode, Replay, ReplayOutcome};

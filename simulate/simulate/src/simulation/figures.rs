@@ -63,7 +63,7 @@ impl LatencyFigures {
 
     /// Fills in the ends of all intervals.
     #[must_use]
-    pub fn with_intervals(mut self) -> Self {
+    pub(crate) fn with_intervals(mut self) -> Self {
         self.ci = intervals(&[
             ("mean_s", self.mean_s),
             ("p50_s", self.p50_s),
@@ -97,7 +97,10 @@ pub fn intervals(named: &[(&'static str, SimulatedFigure)]) -> BTreeMap<&'static
 ///
 /// Forwards the serializer's errors.
 #[allow(clippy::ref_option, reason = "serde hands over a reference to the field")]
-pub fn serialize_value<S: Serializer>(figure: &SimulatedFigure, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize_value<S: Serializer>(
+    figure: &SimulatedFigure,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     figure.map(|estimate| estimate.value).serialize(serializer)
 }
 

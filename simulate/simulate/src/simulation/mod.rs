@@ -7,11 +7,10 @@ mod replication_progress;
 mod scenario_file;
 mod variant;
 
-pub use figures::{LatencyFigures, PERCENTILES, SimulatedFigure, intervals, serialize_value};
+pub use figures::{LatencyFigures, PERCENTILES, SimulatedFigure, intervals};
 pub use observed::observe_policy;
 pub use policy::{
-    PolicySimulation, PolicySimulationSettings, SimulatedBound, SimulatedServer, are_slos_met,
-    simulate_policy,
+    PolicySimulation, PolicySimulationSettings, SimulatedBound, SimulatedServer, simulate_policy,
 };
 pub use scenario_file::{ScenarioSettings, read_scenario};
 pub use variant::{

@@ -108,7 +108,7 @@ impl PolicySimulation {
 }
 
 /// Returns true if no SLO is missed or undecided.
-pub fn are_slos_met(outcomes: &[WorkloadOutcome]) -> bool {
+pub(crate) fn are_slos_met(outcomes: &[WorkloadOutcome]) -> bool {
     outcomes.iter().all(|outcome| matches!(outcome.verdict, None | Some(Verdict::Met)))
 }
 

@@ -73,7 +73,7 @@ impl<S: System> ProxyEngine<S> {
     }
 
     /// Records the root handle of an NFS export.
-    pub fn learn_export(&mut self, path: &[u8], root: &[u8]) {
+    pub(crate) fn learn_export(&mut self, path: &[u8], root: &[u8]) {
         self.shared.learn_export(path, root);
     }
 
