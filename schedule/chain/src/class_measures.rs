@@ -1,11 +1,11 @@
 //! Measures of each class of requests in a play. A request is late if it is answered after its SLO or not
 //! at all.
 
-use crate::played_request::PlayedRequest;
 use crate::workload::{ChainClass, ChainRequest, ChainWorkload};
 use confidence::nearest_rank;
 use schemars::JsonSchema;
 use serde::Serialize;
+use sim::pool_tiers::PlayedRequest;
 use units::Nanos;
 
 /// Figures of the requests of a class, of all plays together. Times are seconds.

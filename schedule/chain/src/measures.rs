@@ -2,11 +2,11 @@
 //! the simulator.
 
 use crate::class_measures::ClassMeasures;
-use crate::played_request::PlayedRequest;
 use crate::workload::{ChainRequest, ChainWorkload};
 use confidence::nearest_rank;
 use schemars::JsonSchema;
 use serde::Serialize;
+use sim::pool_tiers::PlayedRequest;
 use units::Nanos;
 
 /// Share of requests with the least work that are measured separately, percent (TailClipper, §5.4).

@@ -4,7 +4,6 @@
 use crate::age_order::TierVisit;
 use crate::machine_fit::LoadTurn;
 use crate::mode::ScheduleMode;
-use crate::played_request::PlayedRequest;
 use crate::sender::{SentRequests, send};
 use crate::tier::{LoggedVisit, TierPort, TierReady, TierReport, TierSettings};
 use crate::workload::ChainWorkload;
@@ -14,6 +13,7 @@ use model::OperationError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
+use sim::pool_tiers::PlayedRequest;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};

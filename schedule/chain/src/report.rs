@@ -6,11 +6,11 @@ use crate::kernel_slice::KernelSlices;
 use crate::measures::PlayMeasures;
 use crate::mode::ScheduleMode;
 use crate::play::FinishedPlay;
-use crate::played_request::PlayedRequest;
 use crate::settings::BenchSettings;
 use crate::workload::ChainWorkload;
 use schemars::JsonSchema;
 use serde::Serialize;
+use sim::pool_tiers::PlayedRequest;
 use std::collections::BTreeSet;
 
 /// Figures of one play, for comparisons across repetitions. Times are in seconds.

@@ -1,7 +1,6 @@
 //! The same requests in the simulator: each mode on CPUs without overheads, with messages that take no
 //! time, and without other load on the machine.
 
-use crate::played_request::PlayedRequest;
 use crate::workload::ChainWorkload;
 use discipline::RequestKey;
 use discipline::pool::{Displacement, PoolRules};
@@ -11,7 +10,7 @@ use sim::engine::{
     EntryArrivals, LoggedRequest, MeasurementWindow, NetworkStation, NetworkStep, QueueingNetwork,
     RequestDraft, RequestEntry, SKIP, SimulationEngine,
 };
-use sim::pool_tiers::{PoolTier, RouteHop, RoutedRequest, WaitTreatment, simulate_pool_tiers};
+use sim::pool_tiers::{PlayedRequest, PoolTier, RouteHop, RoutedRequest, WaitTreatment, simulate_pool_tiers};
 use std::num::NonZeroU32;
 use units::Nanos;
 
@@ -74,8 +73,7 @@ pub fn predicted_waiting_play(
             route: &request.route,
         })
         .collect();
-    let ends = simulate_pool_tiers(&tiers, &windows, &requests, waits);
-    ends.into_iter().map(|end| PlayedRequest { done: Some(end.done), at_tiers: end.at_tiers }).collect()
+    simulate_pool_tiers(&tiers, &windows, &requests, waits)
 }
 
 fn played_request(logged: LoggedRequest) -> PlayedRequest {

@@ -52,11 +52,12 @@ pub struct RoutedRequest<'a> {
     pub route: &'a [RouteHop],
 }
 
-/// The end of a [`RoutedRequest`].
+/// Outcome of a request, live or simulated.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RoutedEnd {
-    pub done: Nanos,
-    /// Time at each tier, from arrival there to the end of its work, summed over its visits.
+pub struct PlayedRequest {
+    /// Completion time, on the clock of its arrival; `None` if it was not answered.
+    pub done: Option<Nanos>,
+    /// Time spent at each tier, from arrival there to the end of its work, summed over its visits.
     pub at_tiers: Vec<Nanos>,
 }
 
@@ -70,8 +71,8 @@ pub fn simulate_pool_tiers(
     windows: &[Option<u32>],
     requests: &[RoutedRequest<'_>],
     waits: WaitTreatment,
-) -> Vec<RoutedEnd> {
-    let end = RoutedEnd { done: Nanos::ZERO, at_tiers: vec![Nanos::ZERO; tiers.len()] };
+) -> Vec<PlayedRequest> {
+    let end = PlayedRequest { done: None, at_tiers: vec![Nanos::ZERO; tiers.len()] };
     let mut simulation = PoolSimulation {
         requests,
         waits,
@@ -233,7 +234,7 @@ struct PoolSimulation<'a> {
     arrived: usize,
     entries: Vec<EntryQueue>,
     tiers: Vec<SimulatedTier>,
-    ends: Vec<RoutedEnd>,
+    ends: Vec<PlayedRequest>,
 }
 
 impl PoolSimulation<'_> {
@@ -327,7 +328,7 @@ impl PoolSimulation<'_> {
         if following.is_some() {
             return self.enter(number, next);
         }
-        self.ends[number].done = Nanos(now);
+        self.ends[number].done = Some(Nanos(now));
         let entry = self.requests[number].entry;
         self.entries[entry].inside -= 1;
         self.let_in(entry);
@@ -368,7 +369,10 @@ mod tests {
             })
             .collect();
         let tier = PoolTier { cpus: NonZeroU32::MIN, rules };
-        simulate_pool_tiers(&[tier], &[None], &routed, waits).iter().map(|end| end.done.0).collect()
+        simulate_pool_tiers(&[tier], &[None], &routed, waits)
+            .iter()
+            .map(|end| end.done.expect("all are played").0)
+            .collect()
     }
 
     /// Two requests of 10, a wait of 100 and 10, with c = 1 on one CPU.
