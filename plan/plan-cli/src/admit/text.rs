@@ -50,13 +50,13 @@ fn calibration(problem: &PredictionProblem, admission: &AdmissionOutcome) -> Opt
 
 /// Describes the number of servers in use.
 fn servers(problem: &PredictionProblem, used: usize) -> String {
-    let of_all = |noun| match used == problem.count {
+    let of_all = |noun| match used == problem.server.count {
         true => plural(used, noun),
-        false => format!("{used} of {}", plural(problem.count, noun)),
+        false => format!("{used} of {}", plural(problem.server.count, noun)),
     };
     match problem.profile {
-        None => format!("{} of {}", of_all("link"), problem.network),
-        Some(_) => format!("{} of class '{}'", of_all("server"), problem.class),
+        None => format!("{} of {}", of_all("link"), problem.server.network),
+        Some(_) => format!("{} of class '{}'", of_all("server"), problem.server.class),
     }
 }
 
@@ -176,7 +176,7 @@ pub(crate) fn json(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
     let slo_calibration = calibration(problem, admission);
     document(&AdmissionDocument {
         model,
-        servers: problem.count,
+        servers: problem.server.count,
         servers_used: admission.servers_used(),
         link_only: problem.profile.is_none(),
         admitted: admission.guarantees.iter().map(|g| g.name.as_str()).collect(),

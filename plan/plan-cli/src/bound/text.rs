@@ -65,13 +65,13 @@ impl BoundsView<'_> {
     /// Names the shared link or server.
     fn place(&self) -> String {
         match &self.problem.profile {
-            None => format!("a network link of {} in each direction", self.problem.network),
+            None => format!("a network link of {} in each direction", self.problem.server.network),
             Some(profile) => {
                 format!(
                     "a server of class '{}' ({}, {} links)",
-                    self.problem.class,
+                    self.problem.server.class,
                     profile.name(),
-                    self.problem.network
+                    self.problem.server.network
                 )
             }
         }
@@ -169,9 +169,9 @@ struct BoundDocument<'a> {
 /// One entry per workload and model.
 pub(crate) fn json(view: &BoundsView) -> String {
     document(&BoundsDocument {
-        class: &view.problem.class,
+        class: &view.problem.server.class,
         link_only: view.problem.profile.is_none(),
-        network_bytes_per_s: view.problem.network.bytes_per_sec(),
+        network_bytes_per_s: view.problem.server.network.bytes_per_sec(),
         safety_margin: view.problem.safety_margin,
         workloads: view.bounds.iter().map(|bound| bound_document(view, bound)).collect(),
         calibration: view.calibration.as_ref(),

@@ -1,5 +1,6 @@
 //! A placement by a model: the latencies of all workloads, and those where all bursts meet.
 
+use crate::plan::table::{by_server, not_admitted};
 use cli::terminal::{Align, TextTable, answered_after_s};
 use model::{PerStage, Policy};
 use operation::Silent;
@@ -23,16 +24,11 @@ pub(crate) fn text(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
         time(answered_after_s())
     );
     text.push_str(&table(problem, placed));
+    text.push('\n');
     for (tenant, refusal) in &placed.packing.refused {
         let spec = &problem.workloads[*tenant].spec;
-        text.push_str(&format!(
-            "\nnot admitted: {} ({}): {}",
-            spec.name,
-            spec.slo,
-            describe_refusal(problem, refusal)
-        ));
+        text.push_str(&not_admitted(&spec.name, spec.slo, &describe_refusal(problem, refusal)));
     }
-    text.push('\n');
     text.push_str(&risks(problem, placed).into_iter().map(|line| line + "\n").collect::<String>());
     text
 }
@@ -115,19 +111,12 @@ fn table(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
     for forecast in placed.servers.iter().flat_map(|forecasts| by_priority(forecasts)) {
         table.row(row(problem, &forecast));
     }
-    let rendered = table.without_first(&["slack", "worst case", "bursts together"]).render_rows();
-    let mut rows = rendered.rows.iter();
-    let mut text = rows.next().cloned().unwrap_or_default();
-    for (number, forecasts) in placed.servers.iter().enumerate() {
+    let headings = placed.servers.iter().enumerate().map(|(number, forecasts)| {
         let count = plural(forecasts.len(), "workload");
-        text.push_str(&format!(
-            "{}: {count}; mean load {}\n",
-            server_name(problem, number),
-            load(problem, forecasts)
-        ));
-        text.extend(rows.by_ref().take(forecasts.len()).map(String::as_str));
-    }
-    text + &rendered.note
+        let name = server_name(problem, number);
+        (format!("{name}: {count}; mean load {}", load(problem, forecasts)), forecasts.len())
+    });
+    by_server(&table.without_first(&["slack", "worst case", "bursts together"]), headings)
 }
 
 fn row(problem: &PredictionProblem, forecast: &WorkloadForecast) -> Vec<String> {

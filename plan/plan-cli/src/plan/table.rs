@@ -1,7 +1,7 @@
 //! A plan as an aligned table, server by server.
 
 use cli::terminal::{Align, TextTable};
-use model::Stage;
+use model::{Slo, Stage};
 use operation::text::{by_stage, percent, time};
 use plan::planning::{PlannedCluster, WorkloadPlace, describe_refusal};
 use units::plural;
@@ -34,11 +34,20 @@ fn workloads(planned: &PlannedCluster) -> String {
         lengths.push(rows.len());
         rows.iter().for_each(|(workload, place)| table.row(row(planned, *workload, place)));
     }
-    let rendered = table.without_first(&["network-out", "network-in", "storage", "slack"]).render_rows();
+    let headings =
+        (0..).zip(&planned.names).map(|(number, name)| format!("{name}: {}", load(planned, number)));
+    let table = table.without_first(&["network-out", "network-in", "storage", "slack"]);
+    by_server(&table, headings.zip(lengths))
+}
+
+/// Cuts a table of workloads into servers, each with its heading and number of rows, so that columns line up over
+/// servers.
+pub(crate) fn by_server(table: &TextTable, servers: impl IntoIterator<Item = (String, usize)>) -> String {
+    let rendered = table.render_rows();
     let mut rows = rendered.rows.iter();
     let mut text = rows.next().cloned().unwrap_or_default();
-    for (number, length) in lengths.into_iter().enumerate() {
-        text.push_str(&format!("{}: {}\n", planned.names[number], load(planned, number)));
+    for (heading, length) in servers {
+        text.push_str(&format!("{heading}\n"));
         text.extend(rows.by_ref().take(length).map(String::as_str));
     }
     text + &rendered.note
@@ -111,6 +120,11 @@ fn servers(planned: &PlannedCluster) -> String {
     table.without_first(&["load network-in", "network-out"]).render()
 }
 
+/// Formats a refused workload as a line.
+pub(crate) fn not_admitted(name: &str, slo: Slo, why: &str) -> String {
+    format!("not admitted: {name} ({slo}): {why}\n")
+}
+
 /// Refused workloads in the short form.
 const REFUSED_SHOWN: usize = 15;
 
@@ -121,8 +135,7 @@ pub(crate) fn refused(planned: &PlannedCluster, detailed: bool) -> String {
     let mut text = String::new();
     for (number, refusal) in refused.iter().enumerate().take(shown) {
         let workload = &planned.instance.workloads[refusal.workload];
-        let why = describe_refusal(planned, number);
-        text.push_str(&format!("not admitted: {} ({}): {why}\n", workload.name, workload.slo));
+        text.push_str(&not_admitted(&workload.name, workload.slo, &describe_refusal(planned, number)));
     }
     if shown < refused.len() {
         text.push_str(&format!("and {} more (--all lists them)\n", refused.len() - shown));

@@ -80,7 +80,7 @@ fn answer(
     }
     let everybody: Vec<usize> = (0..workloads.len()).collect();
     let mut grouped = problem.with_workloads(workloads);
-    grouped.count = everybody.len();
+    grouped.server.count = everybody.len();
     let placement = place(&grouped, model, &|| false, observer);
     let bounds = predict_bounds(&grouped, &everybody, &[model], None, observer);
     GroupedAnswer {

@@ -92,7 +92,7 @@ fn group_sizes(problem: &PredictionProblem) -> BTreeMap<usize, usize> {
 /// The servers of a problem.
 pub(crate) fn admission_host(problem: &PredictionProblem) -> IdenticalServers {
     IdenticalServers {
-        count: problem.count,
+        count: problem.server.count,
         base_latency: problem.base_latency(),
         slo_factor: placement::PlanningProblem::SLO_FACTOR,
         levels_max: problem.levels_max(),

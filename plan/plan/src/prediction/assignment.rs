@@ -28,7 +28,7 @@ pub(crate) struct WorkloadAssignment {
 
 /// The name of a server in use, `<class>-<n>`.
 pub fn server_name(problem: &PredictionProblem, server: usize) -> String {
-    format!("{}-{}", problem.class, server + 1)
+    format!("{}-{}", problem.server.class, server + 1)
 }
 
 /// The policy of a procedure. By workload its assignment, or why it has none; `None` where it did not ask.
@@ -46,8 +46,8 @@ pub(crate) fn assignment_policy(
     for server in used {
         servers.push(PolicyServer {
             name: server_name(problem, server),
-            class: problem.class.clone(),
-            network_bytes_per_s: problem.network.bytes_per_sec(),
+            class: problem.server.class.clone(),
+            network_bytes_per_s: problem.server.network.bytes_per_sec(),
             storage_profile: problem.profile.as_ref().map_or("", |profile| profile.name()).to_owned(),
             storage_profile_hash: problem.profile.as_ref().map(profile_hash),
             enforcement: enforced.map(|path| server_enforcement(problem, &path)),
@@ -98,7 +98,7 @@ fn densest_answer(problem: &PredictionProblem, path: &EnforcedPath, workload: us
         }
     }
     let is_known = path.has_storage && path.queue.channels > 1;
-    is_known.then_some(densest * problem.network.bytes_per_sec())
+    is_known.then_some(densest * problem.server.network.bytes_per_sec())
 }
 
 /// Returns the configuration of a server that the predictions assume.
@@ -110,7 +110,7 @@ fn server_enforcement(problem: &PredictionProblem, path: &EnforcedPath) -> Serve
         beside: path.queue.beside(),
         reserve,
         best_effort_request_s: path.class.best_effort_request,
-        packet_bytes: problem.packet.0 as f64,
+        packet_bytes: problem.server.packet.0 as f64,
         proxy_s: path.class.proxy,
     }
 }
@@ -158,7 +158,7 @@ fn stage_limits<S>(
     sketch: &EnforcedSketch<S>,
     bunched: impl Fn(Stage) -> f64,
 ) -> Vec<StageLimit> {
-    let network = problem.network.bytes_per_sec();
+    let network = problem.server.network.bytes_per_sec();
     let mut limits = Vec::new();
     for stage in Stage::ALL {
         if stage == Stage::Storage && problem.profile.is_none() {

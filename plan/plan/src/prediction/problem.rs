@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use trace::OpenOptions;
-use units::{ByteRate, Bytes, Nanos, Percentile, Seconds, plural};
+use units::{Nanos, Percentile, Seconds, plural};
 use workload::device::{NetworkModel, PathWork, StorageProfile};
 use workload::profile_file::{base_latency, read_profile};
 
@@ -47,11 +47,8 @@ pub struct TracedWorkload {
 /// A kind of server, and the workloads that may share one.
 #[derive(Debug)]
 pub struct PredictionProblem {
-    /// Name of the server class.
-    pub class: String,
-    pub count: usize,
-    /// Link bandwidth of a server in each direction.
-    pub network: ByteRate,
+    /// Class of the servers; for a link alone, only its name, number and bandwidth count.
+    pub server: ServerClass,
     /// The storage of a server; `None` for a link alone.
     pub profile: Option<StorageProfile>,
     /// Factor on all work, at least 1.
@@ -60,8 +57,6 @@ pub struct PredictionProblem {
     pub workloads: Vec<TracedWorkload>,
     /// Enforcers' configuration of a server; `None` for preemptive servers, which serve for comparison.
     pub enforced: Option<EnforcedPath>,
-    /// Bytes that a link sends before it checks other queues.
-    pub packet: Bytes,
     /// File that describes the problem, for reports.
     pub origin: PathBuf,
     /// Promise of the calibrated model.
@@ -104,14 +99,11 @@ impl PredictionProblem {
             workloads.push(TracedWorkload { spec, group, traffic, recorded_from });
         }
         Ok(Self {
-            class: class.class,
-            count: class.count,
-            network: class.network,
+            server: class,
             safety_margin: cluster.safety_margin,
             workloads,
             profile,
             enforced,
-            packet: class.packet,
             origin: source.cluster.origin().to_owned(),
             calibration: source.calibration,
             learnt: Mutex::default(),
@@ -172,14 +164,11 @@ impl PredictionProblem {
     #[must_use]
     pub fn with_workloads(&self, workloads: Vec<TracedWorkload>) -> Self {
         Self {
-            class: self.class.clone(),
-            count: self.count,
-            network: self.network,
+            server: self.server.clone(),
             profile: self.profile.clone(),
             safety_margin: self.safety_margin,
             workloads,
             enforced: self.enforced,
-            packet: self.packet,
             origin: self.origin.clone(),
             calibration: self.calibration,
             learnt: Mutex::default(),

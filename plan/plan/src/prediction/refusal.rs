@@ -1,5 +1,6 @@
 //! Reason of a refused arrival, as a sentence for a policy.
 
+use crate::prediction::assignment::server_name;
 use crate::prediction::problem::PredictionProblem;
 use operation::text::{percent, time};
 use placement::admission::{AdmissionRefusal, Breach, BreachCause};
@@ -11,7 +12,11 @@ pub fn describe_refusal(problem: &PredictionProblem, refusal: &AdmissionRefusal)
     }
     let Some((server, breach)) = refusal.closest() else { return refusal.to_string() };
     let breach = describe_breach(breach);
-    if problem.count == 1 { breach } else { format!("closest on {}-{}: {breach}", problem.class, server + 1) }
+    if problem.server.count == 1 {
+        breach
+    } else {
+        format!("closest on {}: {breach}", server_name(problem, server))
+    }
 }
 
 fn describe_breach(breach: &Breach) -> String {

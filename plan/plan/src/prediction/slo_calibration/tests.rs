@@ -4,7 +4,7 @@ use crate::prediction::ModelName;
 use crate::prediction::placement::place;
 use crate::prediction::problem::TracedWorkload;
 use crate::prediction::slo_calibration::*;
-use model::{CircularTrace, Job, PerStage, Slo, Stage, WorkloadSpec};
+use model::{CircularTrace, Job, PerStage, ServerClass, Slo, Stage, WorkloadSpec};
 use operation::Silent;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -46,15 +46,13 @@ fn problem(random: &mut StdRng) -> PredictionProblem {
         let spec = WorkloadSpec { name: format!("w{number}"), trace: "none".into(), slo };
         workloads.push(TracedWorkload { spec, group: number, traffic, recorded_from: None });
     }
+    let network = "125MB/s".parse().unwrap();
     PredictionProblem {
-        class: "link".into(),
-        count: 20,
-        network: "125MB/s".parse().unwrap(),
+        server: ServerClass { packet: Bytes(0), ..ServerClass::new("link", 20, "none".into(), network) },
         profile: None,
         safety_margin: 1.0,
         workloads,
         enforced: None,
-        packet: Bytes(0),
         origin: "test".into(),
         calibration: CalibrationGoal { coverage: COVERAGE, window: None, scope: CalibrationScope::Workload },
         learnt: Mutex::default(),
