@@ -517,6 +517,63 @@ fn workloads_are_split_whatever_their_names_are() {
 }
 
 #[test]
+fn a_client_of_several_servers_has_a_trace_at_each() {
+    let folder = Folder::new();
+    let settings = RecordingSettings::default();
+    let mut writer = RecordingWriter::create(&folder.join("rec"), settings).expect("a folder can be made");
+    for at in 0..12_u64 {
+        let request = RecordableRequest {
+            arrival: Nanos(1_700_000_000_000_000_000 + at),
+            size: Bytes(100),
+            op: Op::Read,
+            offset: None,
+            response: Nanos(5),
+            waited: Nanos(0),
+            workload: ["port-2049", "port-10809", "port-11211", "port-2049"][at as usize % 4],
+            client: Some([10, 0, 0, 7].into()),
+        };
+        writer.write(&request, Nanos(0)).expect("it can be written");
+    }
+    writer.finish(Nanos(0)).expect("it can be written");
+    let mut packets = String::new();
+    for (second, port) in [(1, 2049), (2, 11211), (3, 2049), (4, 2049)] {
+        packets += &format!(
+            "{second}.000000 IP 10.0.0.7.{} > 10.0.0.1.{port}: Flags [P.], seq {second}00:{second}50, ack 1, win 1, length 50\n\
+             {second}.001000 IP 10.0.0.1.{port} > 10.0.0.7.{}: Flags [P.], seq {second}00:{second}90, ack 1, win 1, length 90\n",
+            port + 40000,
+            port + 40000
+        );
+    }
+    folder.write("capture.tcpdump", &packets);
+    let blocks = "8,0 0 1 0.000000001 7 Q R 0 + 8 [fio]\n8,16 0 2 0.000000002 7 Q R 0 + 8 [fio]\n\
+                  8,0 0 3 0.000000003 7 C R 0 + 8 [0]\n8,16 0 4 0.000000004 7 C R 0 + 8 [0]\n";
+    folder.write("disks.blkparse", blocks);
+    for (file, client, servers) in [
+        ("rec", "10.0.0.7", vec![("port-10809", 3), ("port-11211", 3), ("port-2049", 6)]),
+        ("capture.tcpdump", "10.0.0.7", vec![("10.0.0.1:11211", 1), ("10.0.0.1:2049", 3)]),
+        ("disks.blkparse", "fio", vec![("8,0", 1), ("8,16", 1)]),
+    ] {
+        let split = folder.run(&["trace", "split", file, "--by", "client", "-o", "traces"]).expect_code(0);
+        assert!(split.stderr.contains("several servers"), "{}", split.stderr);
+        assert!(split.stdout.contains("# These are requests to several servers"), "{}", split.stdout);
+        let traces = split.stdout.lines().filter_map(|line| line.strip_prefix("trace = \""));
+        let found: Vec<_> = traces.map(|line| requests(&folder, line.trim_end_matches('"'))).collect();
+        let expected: Vec<_> = servers.iter().map(|(_, requests)| *requests).collect();
+        assert_eq!(found, expected, "{file}: {}", split.stdout);
+        for (server, expected) in &servers {
+            assert_eq!(requests(&folder, &format!("{file}#client={client}@{server}")), *expected);
+        }
+        let merged = folder.run(&["trace", "info", &format!("{file}#client={client}")]).expect_code(2).stderr;
+        assert!(
+            merged.contains("at one server") && merged.contains(&format!("#client={client}@")),
+            "{merged}"
+        );
+    }
+    let split = folder.run(&["trace", "split", "rec", "-o", "traces"]).expect_code(0);
+    assert!(split.stderr.contains("several servers"), "{}", split.stderr);
+}
+
+#[test]
 fn load_does_not_write_over_what_it_reads() {
     let folder = Folder::new();
     let arguments = "trace generate poisson --rate 50/s --duration 1s -o t.parquet";

@@ -68,6 +68,15 @@ pub enum TraceErrorKind {
         /// The workload of a later one.
         second: String,
     },
+    /// The requests of the client that was named are those of several servers.
+    SeveralServers {
+        /// Requested client.
+        client: String,
+        /// Server of its first request.
+        first: String,
+        /// Server of a later one.
+        second: String,
+    },
     /// No request is of the workload or client that was named.
     NoSuchWorkload {
         /// Requested name.
@@ -144,6 +153,13 @@ impl TraceError {
                      split {file} -o FOLDER` writes a trace of each"
                 )
             }
+            TraceErrorKind::SeveralServers { client, first, .. } => {
+                let file = self.0.file.display();
+                format!(
+                    "each server has a trace of its own: name one, such as '{file}#client={client}@{first}'; \
+                     `tailwright trace split {file} --by client -o FOLDER` writes all"
+                )
+            }
             TraceErrorKind::NoSuchWorkload { known, .. } if known.is_empty() => {
                 "no request in it says so".to_owned()
             }
@@ -189,6 +205,9 @@ impl fmt::Display for TraceError {
             TraceErrorKind::Unreadable { what, .. } => write!(f, ": {what}"),
             TraceErrorKind::SeveralWorkloads { first, second } => {
                 write!(f, ": expected requests of one workload, found '{first}' and '{second}'")
+            }
+            TraceErrorKind::SeveralServers { client, first, second } => {
+                write!(f, ": expected requests of '{client}' at one server, found '{first}' and '{second}'")
             }
             TraceErrorKind::NoSuchWorkload { name, .. } => {
                 write!(f, ": expected requests of '{name}', found none")

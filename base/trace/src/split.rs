@@ -3,13 +3,14 @@
 use crate::error::TraceError;
 use crate::read::{OpenOptions, open_place};
 use crate::recording::segment_files;
-use crate::selection::{SplitKey, TracePlace, TraceSelection};
-use std::collections::BTreeMap;
+use crate::selection::{SplitKey, TracePlace, TraceSelection, recorded_server};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Returns the workloads or clients in a file or recording, with the number of their requests; reads all
-/// of it. `None` if the format does not distinguish them.
+/// of it. `None` if the format does not distinguish them. Clients are `CLIENT@SERVER` where the requests are
+/// those of several servers.
 ///
 /// # Errors
 /// When the file cannot be read as a trace.
@@ -24,7 +25,30 @@ pub fn owners_of(
         return Ok(None);
     }
     reader.by_ref().try_for_each(|request| request.map(drop))?;
-    Ok(reader.owners().cloned())
+    let owners = reader.owners().cloned().unwrap_or_default();
+    Ok(Some(match key {
+        SplitKey::Client => without_sole_server(owners),
+        SplitKey::Workload => owners,
+    }))
+}
+
+/// Removes the server from the names of clients if there is only one.
+fn without_sole_server(owners: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    let servers: BTreeSet<_> = owners.keys().map(|owner| server_of(owner)).collect();
+    if servers.len() > 1 {
+        return owners;
+    }
+    let client =
+        |owner: String| owner.rsplit_once('@').map_or(owner.clone(), |(client, _)| client.to_owned());
+    owners.into_iter().map(|(owner, requests)| (client(owner), requests)).collect()
+}
+
+/// Returns the server in the name of an owner: of `CLIENT@SERVER`, and of a workload that is a server's port.
+pub fn server_of(owner: &str) -> Option<&str> {
+    match owner.rsplit_once('@') {
+        Some((_, server)) => Some(server),
+        None => Some(recorded_server(owner)).filter(|server| !server.is_empty()),
+    }
 }
 
 /// Returns the files of the trace with this name: one, or the segments of a recording, the oldest first.

@@ -28,7 +28,7 @@ use crate::error::{TraceErrorKind, TracePosition};
 use crate::format::SECTOR_BYTES;
 use crate::input::BufferedInput;
 use crate::scan::decimal;
-use crate::selection::{RequestSelector, SplitKey, TraceSelection};
+use crate::selection::{RequestParties, RequestSelector, SplitKey, TraceSelection};
 use index::{SectorIndex, Sectors};
 use line::{BlkparseLine, BlockIoEvent};
 use model::Request;
@@ -292,7 +292,8 @@ impl BlockRequests {
         let device = format!("{},{}", device >> 32, device & u64::from(u32::MAX));
         let process = String::from_utf8_lossy(&pending.process);
         self.has_requests = true;
-        Ok(self.selector.admits(&device, &process)?.then_some(pending.request))
+        let parties = RequestParties { workload: &device, client: &process, server: &device };
+        Ok(self.selector.admits(parties)?.then_some(pending.request))
     }
 
     fn finish(&self) -> Result<(), TraceErrorKind> {

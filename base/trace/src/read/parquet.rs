@@ -15,7 +15,7 @@ use crate::columns::decode::{
 use crate::error::{TraceError, TraceErrorKind, TracePosition};
 use crate::format::{PARQUET_MAGIC, TraceFormat};
 use crate::operation;
-use crate::selection::{RequestSelector, TraceSelection};
+use crate::selection::{RequestParties, RequestSelector, TraceSelection};
 use model::{Op, Request};
 use parquet::basic::Type as PhysicalType;
 use parquet::data_type::{ByteArrayType, Int64Type};
@@ -142,7 +142,7 @@ impl RowOwners {
     fn admits(&mut self, owner: u32) -> Result<bool, TraceErrorKind> {
         // The name of a null is empty.
         let name = self.names.get(owner as usize).map_or("", String::as_str);
-        self.selector.admits(name, "")
+        self.selector.admits(RequestParties { workload: name, client: "", server: "" })
     }
 
     fn finish(&self) -> Result<(), TraceErrorKind> {

@@ -3,7 +3,7 @@
 use super::source::{SourceError, TraceSource};
 use crate::error::{TraceErrorKind, TracePosition};
 use crate::recording::{ArrivalOrder, RecordingRows, RowError};
-use crate::selection::{RequestSelector, TraceSelection};
+use crate::selection::{RequestParties, RequestSelector, TraceSelection, recorded_server};
 use model::Request;
 use std::collections::BTreeMap;
 
@@ -31,7 +31,9 @@ impl TraceSource for RecordingSource {
             let Self { rows, selector, order } = self;
             let taken = rows.next(|row| {
                 // Every row takes part in the order of time, whosever it is.
-                if selector.admits(&row.workload, &row.client)? {
+                let server = recorded_server(&row.workload);
+                let parties = RequestParties { workload: &row.workload, client: &row.client, server };
+                if selector.admits(parties)? {
                     order.push(row.request, row.answered, ())?;
                 }
                 Ok(())
@@ -84,7 +86,7 @@ impl TraceSource for RecordingSource {
 fn source_error(error: RowError) -> SourceError {
     let RowError { segment, position, kind, is_recoverable } = error;
     // Which workload is meant concerns the whole recording, and does not become clearer with the next line.
-    if matches!(kind, TraceErrorKind::SeveralWorkloads { .. }) {
+    if matches!(kind, TraceErrorKind::SeveralWorkloads { .. } | TraceErrorKind::SeveralServers { .. }) {
         return SourceError::fatal(TracePosition::File, kind);
     }
     SourceError { position, kind, is_recoverable, file: segment }

@@ -18,12 +18,13 @@ use super::lines::unreadable_line;
 use super::source::{SourceError, TraceSource};
 use crate::error::{TraceErrorKind, TracePosition};
 use crate::input::BufferedInput;
-use crate::selection::{RequestSelector, TraceSelection};
+use crate::selection::{RequestParties, RequestSelector, TraceSelection};
 use line::{End, Opening, Packet, TcpdumpLine};
 use model::{Op, Request};
 use repeated::SeenPackets;
 use sides::{KnownServers, OpeningPackets};
 use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
 use units::{Bytes, Nanos};
 
 pub(super) use line::is_packet;
@@ -220,7 +221,10 @@ impl Capture {
     fn request_of(&mut self, exchange: &PendingExchange) -> Result<Option<Request>, TraceErrorKind> {
         let PendingExchange { arrival_ns, asked, answered, last_ns, client, server, .. } = *exchange;
         let workload = format!("port-{}", server.1);
-        if !self.selector.admits(&workload, &client.0.to_string())? {
+        let client = client.0.to_string();
+        let server = SocketAddr::from(server).to_string();
+        let parties = RequestParties { workload: &workload, client: &client, server: &server };
+        if !self.selector.admits(parties)? {
             return Ok(None);
         }
         let (op, size) = if asked > answered { (Op::Write, asked) } else { (Op::Read, answered) };

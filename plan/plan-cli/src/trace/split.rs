@@ -9,7 +9,8 @@ use trace::SplitKey;
 
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "What is printed is the beginning of a cluster file; what it does not know is marked CHANGE.\n\n\
+    after_help = "What is printed is the beginning of a cluster file; what it does not know is marked CHANGE.\n\
+    With --by client, the requests of a client to each of several servers, ports or devices are a trace each.\n\n\
     Examples:\n  tailwright trace split recording -o traces > cluster.toml\n  \
     tailwright trace split capture.tcpdump --by client -o traces > cluster.toml\n  \
     tailwright trace split run.parquet -o traces\n\n\

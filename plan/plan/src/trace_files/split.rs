@@ -4,9 +4,9 @@ use crate::trace_files::error::TraceFileError;
 use crate::trace_files::output::TraceOutput;
 use crate::trace_files::reader::ObservedReader;
 use model::{Op, OperationError};
-use operation::ProgressObserver;
 use operation::files::check_apart;
 use operation::text::{free_file_name, toml_string};
+use operation::{Notice, ProgressObserver};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,8 @@ pub fn split_trace(
         OperationError::input(format_args!("{}: it does not say whose its requests are", path.display()))
             .hint("expected a recording (`proxy --record FOLDER`), observations (`load -o`) or a capture of tcpdump")
     })?;
-    if key == SplitKey::Client && owners.keys().all(String::is_empty) {
+    let is_nameless = |owner: &String| owner.is_empty() || owner.starts_with('@');
+    if key == SplitKey::Client && owners.keys().all(is_nameless) {
         return Err(OperationError::input(format_args!(
             "{}: it does not say which clients have sent its requests",
             path.display()
@@ -58,6 +59,13 @@ pub fn split_trace(
         OperationError::machine(format_args!("{}: cannot make the folder: {error}", folder.display()))
             .hint("check the path and its permissions")
     })?;
+    let servers = servers_of(owners.keys());
+    if !servers.is_empty() {
+        observer.notice(Notice::Note(format!(
+            "the requests are those of several servers, {}: plan the workloads of each server in a file of its own",
+            servers.join(", ")
+        )));
+    }
     let mut taken = BTreeSet::new();
     let mut parts = Vec::new();
     for owner in owners.into_keys() {
@@ -68,6 +76,12 @@ pub fn split_trace(
         parts.push(split_off(&owner, &source, part, options, observer)?);
     }
     Ok(parts)
+}
+
+/// Returns the servers of these owners if there are several.
+fn servers_of<'a>(owners: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
+    let servers: BTreeSet<&str> = owners.filter_map(|owner| trace::server_of(owner)).collect();
+    if servers.len() > 1 { servers.into_iter().collect() } else { Vec::new() }
 }
 
 fn split_off(
@@ -108,6 +122,16 @@ pub fn cluster_text(source: &Path, parts: &[SplitPart]) -> String {
          network = \"CHANGE: the link, such as 1Gbps\"\n",
         source.display()
     );
+    let servers = servers_of(parts.iter().map(|part| &part.owner));
+    if !servers.is_empty() {
+        let servers = servers.join(", ");
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            "\n# These are requests to several servers, {servers}: keep the workloads of one here, and plan\n\
+             # those of each other server in a file of its own.\n"
+        );
+    }
     for part in parts {
         let reads = part.reads as f64 / part.requests as f64 * 100.0;
         let bytes = Bytes(part.bytes);
