@@ -253,7 +253,7 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// As [`write()`], for files that are rewritten often or can be regenerated: see
-/// [`WholeFile::keep_unsynced`].
+/// `WholeFile::keep_unsynced`.
 ///
 /// # Errors
 /// When it cannot be written.

@@ -13,7 +13,7 @@ use units::{ParseError, Percentile, Seconds};
 pub struct Slo {
     /// Which part of the distribution is promised.
     pub percentile: Percentile,
-    /// The promised latency, above 0 and at most [`Slo::LATENCY_MAX`].
+    /// The promised latency, above 0 and at most `Slo::LATENCY_MAX`.
     pub latency: Seconds,
 }
 
@@ -21,7 +21,7 @@ impl Slo {
     /// The longest latency that can be promised: about thirty years, which fit into nanoseconds with all that is added.
     pub(crate) const LATENCY_MAX: Seconds = Seconds(1e9);
 
-    /// The objective, or `None` unless the latency is above 0 and at most [`Slo::LATENCY_MAX`].
+    /// The objective, or `None` unless the latency is above 0 and at most `Slo::LATENCY_MAX`.
     pub fn new(percentile: Percentile, latency: Seconds) -> Option<Self> {
         (latency.0 > 0.0 && latency.0 <= Self::LATENCY_MAX.0).then_some(Self { percentile, latency })
     }

@@ -66,7 +66,7 @@ pub(crate) fn plain_file_name(name: &str) -> String {
     plain
 }
 
-/// As [`plain_file_name`], with further underscores if the name is taken. Marks the result as taken.
+/// As `plain_file_name`, with further underscores if the name is taken. Marks the result as taken.
 pub fn free_file_name(name: &str, taken: &mut BTreeSet<String>) -> String {
     let mut free = plain_file_name(name);
     while !taken.insert(free.clone()) {

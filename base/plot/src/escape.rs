@@ -4,7 +4,7 @@
 //! U+FFFF) become U+FFFD, so that a page stays well-formed for any name.
 
 /// Replaces the five markup characters by entities, and characters that XML forbids by U+FFFD.
-pub fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         match c {

@@ -49,7 +49,6 @@ pub use bullets::{Bullets, RowOrder};
 pub use chart::{Chart, Marker, Reference};
 pub use distribution::Distribution;
 pub use dots::Dots;
-pub use escape::escape;
 pub use page::{Block, KeyFigure, Page};
 pub use series::{Series, stack};
 pub use status::Status;

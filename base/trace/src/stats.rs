@@ -56,7 +56,7 @@ pub struct TraceStatistics {
     pub interarrival_scv: Option<f64>,
     /// The distribution of inter-arrival times in logarithmic bins, ascending; for plots.
     pub interarrival_bins: Vec<InterarrivalBin>,
-    /// Peaks and dispersion of the arrival counts in bins of each of [`BIN_LENGTHS`].
+    /// Peaks and dispersion of the arrival counts in bins of each of `BIN_LENGTHS`.
     pub binned_counts: Vec<BinnedCounts>,
     /// Dispersion of the arrival counts at dyadic scales, ascending; for plots.
     pub dyadic_scales: Vec<DyadicScale>,

@@ -155,7 +155,7 @@ impl Claim {
 
     /// Adds why the value differs, if it does.
     #[must_use]
-    pub fn because(self, why: &str) -> Self {
+    pub(crate) fn because(self, why: &str) -> Self {
         if self.agreement == Agreement::Differ { self.remark(why) } else { self }
     }
 

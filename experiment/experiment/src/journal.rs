@@ -41,7 +41,7 @@ pub struct Journal {
 
 /// A journal line that is not a record, or not in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DamagedLine {
+pub(crate) struct DamagedLine {
     /// Line number, from 1.
     pub line: usize,
     pub why: String,
@@ -156,7 +156,7 @@ impl Journal {
     }
 
     /// Drops the last change, whose line could not be written and which is therefore not made.
-    pub fn abandon(&mut self) {
+    pub(crate) fn abandon(&mut self) {
         self.changes.pop();
     }
 

@@ -25,7 +25,7 @@ mod setting;
 mod switch;
 mod tally;
 
-pub use journal::{DamagedLine, Journal, RecordedChange};
+pub use journal::{Journal, RecordedChange};
 pub use knob::{KNOBS, Knob, KnobTarget, knob, missing_right};
 pub use latency_window::{PERCENTILES, PeriodResult, ResourceUse};
 pub use linux::{

@@ -106,7 +106,7 @@ impl ConformanceMeter {
         }
     }
 
-    /// The conformance of the whole stream, and the periods of excess in order of time, at most [`EXCESS_PERIODS_MAX`].
+    /// The conformance of the whole stream, and the periods of excess in order of time, at most `EXCESS_PERIODS_MAX`.
     pub fn finish(mut self) -> (Conformance, Vec<ExcessPeriod>) {
         if self.total_work > 0.0 {
             self.conformance.share_over = self.excess_work / self.total_work;

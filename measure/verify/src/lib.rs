@@ -9,7 +9,7 @@
 //!   and by how much?
 //! - [`summarize_lags`]: was load sent at its intended times, so that the measurement describes the
 //!   system and not the generator?
-//! - [`stage_breakdown`]: in which stages do requests spend their time, on average and in the tail?
+//! - `stage_breakdown`: in which stages do requests spend their time, on average and in the tail?
 //! - [`Findings::with_windows`]: is an SLO kept in every few minutes, and not only in the whole run?
 //! - [`timeline()`], [`exceedance`]: latencies as points of charts.
 //!

@@ -218,7 +218,7 @@ impl ArrivalCurve {
     }
 
     /// The smaller of two curves everywhere: the curve of traffic that satisfies both.
-    pub fn minimum(&self, other: &Self) -> Self {
+    pub(crate) fn minimum(&self, other: &Self) -> Self {
         let mut durations: Vec<f64> =
             self.vertices.iter().chain(&other.vertices).map(|v| v.duration).collect();
         durations.sort_unstable_by(f64::total_cmp);

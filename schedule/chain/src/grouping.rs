@@ -16,7 +16,7 @@ pub struct TierGrouping {
 
 impl TierGrouping {
     /// Creates a tier for each station, with its workers.
-    pub fn one_by_one(case: &SimulationCase) -> Self {
+    pub(crate) fn one_by_one(case: &SimulationCase) -> Self {
         let stations = &case.network.stations;
         let tier = |station: &sim::engine::NetworkStation| ChainTier {
             name: station.name.clone(),

@@ -75,7 +75,7 @@ impl ScheduleMode {
     }
 
     /// Returns true if an older arrival preempts the youngest in service.
-    pub fn preempts(self) -> bool {
+    pub(crate) fn preempts(self) -> bool {
         matches!(self, Self::OldestFirst | Self::OldestAuto | Self::DeadlineFirst) || !self.reports_waits()
     }
 

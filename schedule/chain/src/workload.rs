@@ -54,12 +54,12 @@ impl ChainRequest {
     }
 
     /// Returns its latency if it were alone and messages took no time.
-    pub fn ideal_latency(&self) -> Nanos {
+    pub(crate) fn ideal_latency(&self) -> Nanos {
         Nanos(self.route.iter().map(|hop| hop.wait.0 + hop.work.0).sum())
     }
 
     /// Returns the instant of its completion if it were alone and messages took no time.
-    pub fn ideal_end(&self) -> Nanos {
+    pub(crate) fn ideal_end(&self) -> Nanos {
         Nanos(self.arrival.0 + self.ideal_latency().0)
     }
 }

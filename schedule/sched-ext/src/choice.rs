@@ -5,7 +5,7 @@
 
 /// A runnable thread that works for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunnableThread {
+pub(crate) struct RunnableThread {
     /// Kernel's number of the thread (TID).
     pub thread: u32,
     /// Key of its request: smaller is older.
@@ -20,7 +20,7 @@ pub struct RunnableThread {
 /// Of the `oldest` threads with the smallest keys, it is the least recently served; of several, the
 /// first. The running one counts as served last, and is first among equal keys. `None` if no thread is
 /// runnable.
-pub fn choose(
+pub(crate) fn choose(
     waiting: &[RunnableThread],
     running: Option<RunnableThread>,
     oldest: u32,

@@ -4,7 +4,7 @@
 //! The scheduler is a BPF program (`bpf/oldest_first.bpf.c`, compiled in the tree). [`KernelScheduler`]
 //! attaches it to the kernel and detaches it. The kernel itself detaches it when the process ends in any
 //! way, and when a thread has waited for longer than the watchdog's timeout; its own scheduler then takes
-//! the threads back. Programs declare the request of a thread by [`sched_hint`]. [`choice`] is the rule
+//! the threads back. Programs declare the request of a thread by [`sched_hint`]. `choice` is the rule
 //! as a pure function; [`replay`] and, with one queue for all CPUs, [`shared_replay`] check the kernel's
 //! choices against it.
 //!
@@ -16,7 +16,7 @@
 
 mod account;
 mod attach;
-pub mod choice;
+mod choice;
 mod complaint;
 mod control_group;
 mod kernel_types;

@@ -1,4 +1,4 @@
-//! Checks the scheduler's choices by its log: repeats every choice by [`choose`], and adds up the time in
+//! Checks the scheduler's choices by its log: repeats every choice by `choose`, and adds up the time in
 //! which a thread ran that was not among the c oldest of its CPU.
 //!
 //! For one queue per CPU. With a shared queue, choices of several CPUs overlap, and

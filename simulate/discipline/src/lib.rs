@@ -4,7 +4,7 @@
 //! [`serve`] assigns items to c workers, one item each. [`enforce`] decides which requests are sent to a
 //! shared device, and when. [`pool`] admits requests of a service whose threads the kernel schedules.
 //! [`ProcessorSharing`] divides workers among items without slices. [`StrictPriority`] is a queue that
-//! needs no clock, and [`TokenBuckets`] limit throughput.
+//! needs no clock, and `TokenBuckets` limit throughput.
 
 mod bit_set;
 pub mod enforce;

@@ -5,6 +5,7 @@
 
 mod bench;
 mod ci;
+mod public;
 mod report;
 mod syntax;
 mod tidy;
@@ -24,6 +25,8 @@ cargo xtask COMMAND
   tidy --counts the files with most tuple bindings, openings and words for people
   report [FOLDER]
                 figures of this tree, or of another checkout: lines, public items, style, pages, crates
+  report --unused
+                the public items that no other crate, test, benchmark or example names
   bench         all benchmarks in release mode; each compares alternatives in the same run
   bench NAME [ARGS]
                 one benchmark, with arguments of its own (`bench placement all` adds 10,000 workloads)";
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["tidy", "--counts"] => tidy::print_counts(),
         ["report"] => report::run(&workspace::root()),
+        ["report", "--unused"] => report::print_unused(&workspace::root()),
         ["report", folder] => report::run(Path::new(folder)),
         ["bench"] => bench::run(None, &[]),
         ["bench", name, ref args @ ..] => bench::run(Some(name), args),

@@ -2,13 +2,13 @@
 //!
 //! A comparison of two trees uses one program: `cargo xtask report FOLDER` reads another checkout.
 
+use crate::public::{self, NameIndex, PublicItem};
 use crate::syntax::{self, CodeFile};
 use crate::tidy::manifest::{self, Crate};
 use crate::tidy::{dependencies, style};
-use crate::workspace::{Language, SYSTEMS, SourceFile, rust_files, source_files};
+use crate::workspace::{Language, RustFile, SYSTEMS, SourceFile, rust_files, source_files};
 use std::path::Path;
-use syn::visit::{self, Visit};
-use syn::{ImplItemFn, Item, ItemImpl, Visibility};
+use syn::Item;
 
 /// Prints the figures of the tree at `root`.
 ///
@@ -18,12 +18,14 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     let crates = manifest::workspace(root)?;
     let sources = source_files(root)?;
     println!(
-        "{:<12}{:>8}{:>10}{:>10}{:>8}{:>14}{:>9}",
-        "system", "crates", "src", "tests", "C", "public items", "mirrors"
+        "{:<12}{:>8}{:>10}{:>10}{:>8}{:>14}{:>8}{:>15}{:>9}",
+        "system", "crates", "src", "tests", "C", "public items", "unused", "in signatures", "mirrors"
     );
+    let rust = rust_files(root)?;
+    let index = NameIndex::new(&crates, &rust);
     let mut sum = SystemFigures::default();
     for system in SYSTEMS {
-        let figures = SystemFigures::of(system, root, &crates, &sources)?;
+        let figures = SystemFigures::of(system, &crates, &sources, &rust, &index)?;
         figures.print(system);
         sum.add(&figures);
     }
@@ -38,6 +40,24 @@ pub(crate) fn run(root: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Prints the public items that no other code names, and what only their fields and signatures need.
+///
+/// # Errors
+/// A tree that cannot be read or is not Rust.
+pub(crate) fn print_unused(root: &Path) -> Result<(), String> {
+    let rust = rust_files(root)?;
+    let crates = manifest::workspace(root)?;
+    let index = NameIndex::new(&crates, &rust);
+    for krate in crates.iter().filter(|krate| !krate.is_published()) {
+        let code = syntax::parse(&krate.folder, &rust)?;
+        let unused = public::unused(&krate.folder, &code, &index);
+        let print = |item: &PublicItem, note| println!("{}: {}{note}", item.at, item.name);
+        unused.removable.iter().for_each(|item| print(item, ""));
+        unused.in_signatures.iter().for_each(|item| print(item, " (in a signature)"));
+    }
+    Ok(())
+}
+
 /// Lines, crates and public items of one system.
 #[derive(Debug, Default)]
 struct SystemFigures {
@@ -47,17 +67,31 @@ struct SystemFigures {
     beside: usize,
     c: usize,
     public: usize,
+    /// Public items that no other code names and that could be private.
+    unused: usize,
+    /// Public types that only fields and signatures name.
+    in_signatures: usize,
     mirrors: usize,
 }
 
 impl SystemFigures {
-    fn of(system: &str, root: &Path, crates: &[Crate], sources: &[SourceFile]) -> Result<Self, String> {
+    fn of(
+        system: &str,
+        crates: &[Crate],
+        sources: &[SourceFile],
+        files: &[RustFile],
+        index: &NameIndex,
+    ) -> Result<Self, String> {
         let mut figures = Self::default();
-        let files = rust_files(root)?;
         for krate in crates.iter().filter(|krate| krate.system() == system) {
             figures.crates += 1;
-            let code = syntax::parse(&krate.folder, &files)?;
-            figures.public += code.iter().map(public_items).sum::<usize>();
+            let code = syntax::parse(&krate.folder, files)?;
+            figures.public += code.iter().map(|file| public::items(file).len()).sum::<usize>();
+            if !krate.is_published() {
+                let unused = public::unused(&krate.folder, &code, index);
+                figures.unused += unused.removable.len();
+                figures.in_signatures += unused.in_signatures.len();
+            }
             figures.mirrors += code.iter().map(mirrors).sum::<usize>();
         }
         for source in sources.iter().filter(|source| source.path.split('/').next() == Some(system)) {
@@ -78,20 +112,17 @@ impl SystemFigures {
         self.beside += other.beside;
         self.c += other.c;
         self.public += other.public;
+        self.unused += other.unused;
+        self.in_signatures += other.in_signatures;
         self.mirrors += other.mirrors;
     }
 
     fn print(&self, name: &str) {
-        let Self { crates, src, beside, c, public, mirrors } = self;
-        println!("{name:<12}{crates:>8}{src:>10}{beside:>10}{c:>8}{public:>14}{mirrors:>9}");
+        let Self { crates, src, beside, c, public, unused, in_signatures, mirrors } = self;
+        println!(
+            "{name:<12}{crates:>8}{src:>10}{beside:>10}{c:>8}{public:>14}{unused:>8}{in_signatures:>15}{mirrors:>9}"
+        );
     }
-}
-
-/// Counts items and associated functions that are `pub`, without modules, re-exports and fields.
-fn public_items(file: &CodeFile) -> usize {
-    let mut search = PublicSearch { found: 0 };
-    search.visit_file(&file.syntax);
-    search.found
 }
 
 /// Endings of names of types that repeat another type for JSON, a table or an argument.
@@ -106,38 +137,6 @@ fn mirrors(file: &CodeFile) -> usize {
     };
     let is_mirror = |name: &String| MIRROR_ENDINGS.iter().any(|ending| name.ends_with(ending));
     file.syntax.items.iter().filter_map(name).filter(is_mirror).count()
-}
-
-struct PublicSearch {
-    found: usize,
-}
-
-impl<'ast> Visit<'ast> for PublicSearch {
-    fn visit_item(&mut self, item: &'ast Item) {
-        let visibility = match item {
-            Item::Const(item) => Some(&item.vis),
-            Item::Enum(item) => Some(&item.vis),
-            Item::Fn(item) => Some(&item.vis),
-            Item::Static(item) => Some(&item.vis),
-            Item::Struct(item) => Some(&item.vis),
-            Item::Trait(item) => Some(&item.vis),
-            Item::Type(item) => Some(&item.vis),
-            Item::Union(item) => Some(&item.vis),
-            _ => None,
-        };
-        self.found += usize::from(matches!(visibility, Some(Visibility::Public(_))));
-        visit::visit_item(self, item);
-    }
-
-    fn visit_item_impl(&mut self, block: &'ast ItemImpl) {
-        if block.trait_.is_none() {
-            visit::visit_item_impl(self, block);
-        }
-    }
-
-    fn visit_impl_item_fn(&mut self, method: &'ast ImplItemFn) {
-        self.found += usize::from(matches!(method.vis, Visibility::Public(_)));
-    }
 }
 
 fn print_pages(sources: &[SourceFile]) {
@@ -157,17 +156,6 @@ fn print_pages(sources: &[SourceFile]) {
 mod tests {
     use super::*;
     use crate::syntax::literal;
-
-    #[test]
-    fn public_items_are_those_that_other_crates_can_name() {
-        let code = literal(&[(
-            "lib.rs",
-            "pub struct A { pub a: u8 } pub(crate) struct B; pub fn a() {} fn b() {} pub mod m { pub enum E {} }
-             pub use m::E; impl A { pub fn c() {} fn d() {} pub const N: u8 = 1; }
-             #[cfg(test)] mod tests { pub fn t() {} }",
-        )]);
-        assert_eq!(code.iter().map(public_items).sum::<usize>(), 4);
-    }
 
     #[test]
     fn copies_of_types_are_found_by_name() {

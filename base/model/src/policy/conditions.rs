@@ -103,7 +103,7 @@ pub enum ConditionUnit {
     Name,
 }
 
-/// A row of [`CONDITIONS`].
+/// A row of `CONDITIONS`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConditionRow {
     /// Compared condition.
@@ -283,7 +283,7 @@ impl ServerConditions {
         self.0.get(&condition)
     }
 
-    /// Returns the differences of a run from these assumed conditions, in the order of [`CONDITIONS`].
+    /// Returns the differences of a run from these assumed conditions, in the order of `CONDITIONS`.
     pub fn differences(&self, run: &Self) -> Vec<ConditionDifference> {
         let compared = |row: &ConditionRow| {
             let found = run.get(row.condition)?.clone();

@@ -31,7 +31,7 @@ const VERSIONS: &str = "1, 2 or 3";
 pub enum PolicyError {
     /// The text is not JSON with the fields of a policy.
     NotAPolicy(serde_json::Error),
-    /// The format and version are these, not [`POLICY_FORMAT`] and [`POLICY_VERSION`].
+    /// The format and version are these, not `POLICY_FORMAT` and `POLICY_VERSION`.
     UnknownFormat(String, Option<u32>),
     /// A document of version 1 has an allowance, which its readers do not know.
     AllowanceInVersion1,

@@ -8,7 +8,7 @@
 //! `arrival_unix_ns,size_bytes,op,offset,response_ns,waited_ns,workload,client`
 //!
 //! and has a line per request, in the order of **answers**, not of arrivals: no request has to wait in
-//! memory for a slower one. Readers restore the order of arrival, within [`ORDER_WINDOW`]. Arrivals count
+//! memory for a slower one. Readers restore the order of arrival, within `ORDER_WINDOW`. Arrivals count
 //! from 1970, so that a recording continues in the same folder after a restart. `waited_ns` is the part
 //! of the response time before the proxy sent the request on; `offset` and `client` may be empty. In
 //! `workload` and `client`, a comma, a percent sign and control characters are written as `%` and two

@@ -3,7 +3,7 @@
 //!
 //! [`Deployment`](crate::deployment::Deployment) locates servers and clients. [`desired_network`] derives
 //! the desired state of each device from a policy. [`apply()`] brings a host to that state, [`remove()`]
-//! restores its original state, and [`HostChange`] does either to several hosts together.
+//! restores its original state, and `HostChange` does either to several hosts together.
 //! [`probe_kernel`] tests the features of a kernel. Decisions are pure; programs of the system run
 //! through [`CommandRunner`](crate::command::CommandRunner).
 //!

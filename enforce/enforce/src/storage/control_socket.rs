@@ -187,7 +187,7 @@ pub fn send_policy(path: &Path, policy: Option<&Policy>, hosts: String) -> Resul
 ///
 /// # Errors
 /// If no proxy listens there, or it would refuse the policy or the hosts file.
-pub fn check_policy(
+pub(crate) fn check_policy(
     path: &Path,
     policy: Option<&Policy>,
     hosts: String,

@@ -58,11 +58,11 @@ mod warnings;
 
 pub use configurator::{ConfiguredPolicy, PolicyOrigin, ProxyConfigurator};
 pub use control::ProxyHandle;
-pub(crate) use control_socket::restore_policy;
 pub use control_socket::{
-    ControlSocket, ProxyCheck, ProxyStatus, check_policy, control_path, is_listening, listen_for_control,
-    query_status, send_policy,
+    ControlSocket, ProxyCheck, ProxyStatus, control_path, is_listening, listen_for_control, query_status,
+    send_policy,
 };
+pub(crate) use control_socket::{check_policy, restore_policy};
 pub(crate) use device_conditions::storage_conditions;
 pub use engine::ProxyEngine;
 pub use flows::UNKNOWN_WORKLOAD;

@@ -92,7 +92,7 @@ impl PolicyMemory {
     ///
     /// # Errors
     /// When the folder cannot be trusted.
-    pub fn is_used(&self) -> Result<bool, OperationError> {
+    pub(crate) fn is_used(&self) -> Result<bool, OperationError> {
         Ok(match self.folder()? {
             Some(folder) => folder.names()?.iter().any(|name| name == FILE),
             None => false,

@@ -82,7 +82,7 @@ pub struct ProxyMetrics {
 impl ProxyMetrics {
     /// Adds zero counters for those of `names` that have sent no requests.
     #[must_use]
-    pub fn with_workloads<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(crate) fn with_workloads<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         let zeros = TrafficCounts::new();
         for name in names {
             let workload = || name.to_owned();

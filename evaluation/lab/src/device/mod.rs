@@ -82,7 +82,7 @@ impl SsdModel {
 
 /// An emulated SSD and the requests that it is busy with.
 #[derive(Debug, Clone)]
-pub struct EmulatedSsd {
+pub(crate) struct EmulatedSsd {
     model: SsdModel,
     /// The instants at which channels become free, the earliest on top.
     channels_free_at: BinaryHeap<Reverse<Nanos>>,
@@ -95,20 +95,15 @@ impl EmulatedSsd {
     ///
     /// # Panics
     /// When the model has no channel or more than [`CHANNELS_MAX`].
-    pub fn new(model: SsdModel) -> Self {
+    pub(crate) fn new(model: SsdModel) -> Self {
         assert!((1..=CHANNELS_MAX).contains(&model.channels), "a device has 1 to {CHANNELS_MAX} channels");
         let channels_free_at = (0..model.channels).map(|_| Reverse(Nanos::ZERO)).collect();
         Self { model, channels_free_at, link_free_at: Nanos::ZERO }
     }
 
-    /// The parameters of the device.
-    pub fn model(&self) -> &SsdModel {
-        &self.model
-    }
-
     /// Submits a request at `now`, which must not be earlier than the previous submission. Returns the instant of its
     /// completion.
-    pub fn submit(&mut self, now: Nanos, op: Op, size: Bytes) -> Nanos {
+    pub(crate) fn submit(&mut self, now: Nanos, op: Op, size: Bytes) -> Nanos {
         let mut earliest = self.channels_free_at.peek_mut().expect("there is a channel");
         let start = earliest.0.max(now);
         let mut done = start + self.model.service_time(op, size);
@@ -148,7 +143,7 @@ mod tests {
         // 500 ns on the link each, 600 ns on a channel.
         let done: Vec<u64> = (0..4).map(|_| device.submit(Nanos(0), Op::Read, Bytes(500)).0).collect();
         assert_eq!(done, [600, 1000, 1500, 2000]);
-        assert_eq!(device.model().idle_latency(Op::Read, Bytes(500)), Nanos(600));
+        assert_eq!(device.model.idle_latency(Op::Read, Bytes(500)), Nanos(600));
     }
 
     /// Lindley's recursion for k servers, by its definition: the vector of remaining work is sorted, the first entry

@@ -9,7 +9,7 @@ pub type ConnectionLog = Box<dyn FnMut(&str) + Send>;
 /// A volume that clients may ask for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedVolume {
-    /// The name of the export, up to [`Self::NAME_BYTES_MAX`] bytes. A client that asks for the empty name gets the
+    /// The name of the export, up to `NAME_BYTES_MAX` bytes. A client that asks for the empty name gets the
     /// first export.
     pub name: String,
     /// The size in bytes, at most [`Self::SIZE_MAX`].

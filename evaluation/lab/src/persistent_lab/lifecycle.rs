@@ -10,7 +10,7 @@ use model::OperationError;
 use std::time::{Duration, Instant};
 
 /// The name of the host on which all servers run.
-pub const STORE: &str = "store";
+pub(crate) const STORE: &str = "store";
 /// Time that killed processes have to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two checks whether a killed process has ended.
@@ -24,9 +24,9 @@ const SERVER_PRIORITY: u32 = 5;
 pub struct LabSpecification {
     /// Prefix of the namespaces' names.
     pub prefix: String,
-    /// The hosts of clients, beside [`STORE`].
+    /// The hosts of clients, beside `STORE`.
     pub clients: Vec<String>,
-    /// The servers on [`STORE`].
+    /// The servers on `STORE`.
     pub services: Vec<LabService>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) const STATE_FORMAT: &str = "tailwright-lab-1";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LabState {
-    /// The format of the file: [`STATE_FORMAT`].
+    /// The format of the file: `STATE_FORMAT`.
     pub format: String,
     /// Prefix of the namespaces' names.
     pub prefix: String,

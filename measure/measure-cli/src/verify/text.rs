@@ -13,7 +13,7 @@ use units::plural;
 use verify::{Finding, Findings, LimitFinding, OverallVerdict, SloWindow, Verdict};
 
 #[derive(Serialize, JsonSchema)]
-pub struct FindingsDocument<'a> {
+pub(crate) struct FindingsDocument<'a> {
     policy: Option<&'a str>,
     /// What the verdicts on all workloads with a guarantee say together.
     verdict: OverallVerdict,
@@ -149,8 +149,8 @@ fn about(value: f64) -> f64 {
     (value / scale).ceil() * scale
 }
 
-/// Names of the columns of [`window_row`], the first of words.
-pub const WINDOWS: [&str; 8] = [
+/// Names of the columns of `window_row`, the first of words.
+pub(crate) const WINDOWS: [&str; 8] = [
     "workload",
     "windows",
     Verdict::Met.words(),
@@ -221,7 +221,9 @@ fn needed_work(limit: &LimitFinding) -> String {
 }
 
 /// Limits that were not kept, with the traffic that did not: as it was meant to be sent, or only as it was sent.
-pub fn violations(findings: &Findings) -> impl Iterator<Item = (&Finding, &'static str, &LimitFinding)> {
+pub(crate) fn violations(
+    findings: &Findings,
+) -> impl Iterator<Item = (&Finding, &'static str, &LimitFinding)> {
     let mut violations = Vec::new();
     for found in &findings.workloads {
         for limit in found.limits.iter().filter(|limit| !limit.kept) {
@@ -239,8 +241,8 @@ pub fn violations(findings: &Findings) -> impl Iterator<Item = (&Finding, &'stat
     violations.into_iter()
 }
 
-/// Names of the columns of [`limit_row`].
-pub const LIMITS: [&str; 9] =
+/// Names of the columns of `limit_row`.
+pub(crate) const LIMITS: [&str; 9] =
     ["workload", "stage", "traffic", "rate", "burst", "needed", "since", "times", "over"];
 
 /// Traffic against a limit as a row.
@@ -321,7 +323,7 @@ pub(crate) fn unjudged_row(other: &verify::UnjudgedWorkload) -> Vec<String> {
     row
 }
 
-/// Names of the columns of [`stage_rows`].
+/// Names of the columns of `stage_rows`.
 pub const STAGES: [&str; 8] =
     ["workload", "stage", "mean", "p50", "p99", "p99.9", "of the mean", "of the tail's excess"];
 

@@ -37,5 +37,5 @@ pub use mean_wait::{SingleWorkerQueue, VarianceCut, VarianceView};
 pub use moments::TrafficMoments;
 pub use near::StagesNear;
 pub use record::RecordedTrace;
-pub use run::{ServerObservation, ServerQuestion, observe_server, watch_server};
+pub use run::{ServerObservation, ServerQuestion, watch_server};
 pub use service::ServiceEstimate;

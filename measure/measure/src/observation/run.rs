@@ -53,36 +53,12 @@ pub struct ServerObservation {
     pub written: Result<(), OperationError>,
 }
 
-/// Observes a server until the time is over, `stop` is set or the server ends; `attached` is called once, when nothing is
-/// missed any more.
+/// Observes a server until the time is over, `stop` is set or the server ends; with `metrics`, publishes them
+/// each second.
 ///
 /// # Errors
-/// When observing is refused, or a file cannot be begun. A file that fails later ends the observation, sets `stop`, and
-/// is told in [`ServerObservation::written`]; the other files are finished.
-pub fn observe_server(
-    question: &ServerQuestion,
-    stop: &AtomicBool,
-    attached: impl FnOnce(),
-    observer: impl ProgressObserver + Send + 'static,
-) -> Result<ServerObservation, OperationError> {
-    watch_server(question, stop, &mut AttachedFunction(Some(attached)), None, observer)
-}
-
-/// A watcher that waits for the beginning.
-struct AttachedFunction<F>(Option<F>);
-
-impl<F: FnOnce()> ServerWatcher for AttachedFunction<F> {
-    fn attached(&mut self) {
-        if let Some(attached) = self.0.take() {
-            attached();
-        }
-    }
-}
-
-/// Observes a server as [`observe_server`] does, with a watcher and, if wanted, metrics that are published each second.
-///
-/// # Errors
-/// As [`observe_server`].
+/// If observing is refused, or a file cannot be created. A file that fails later ends the observation and sets
+/// `stop`; the failure is in [`ServerObservation::written`], and the other files are finished.
 pub fn watch_server(
     question: &ServerQuestion,
     stop: &AtomicBool,
@@ -224,7 +200,17 @@ impl ObservationWatcher for WatchedRun<'_> {
 mod tests {
     use super::*;
     use observe::IntendedWaits;
+    use std::path::PathBuf;
     use std::time::Duration;
+
+    /// Removes a folder when the probes are attached.
+    struct Remover(PathBuf);
+
+    impl ServerWatcher for Remover {
+        fn attached(&mut self) {
+            std::fs::remove_dir_all(&self.0).expect("it is ours");
+        }
+    }
 
     #[test]
     fn what_was_seen_is_there_when_a_file_fails() {
@@ -246,8 +232,8 @@ mod tests {
                 ..ObservationFiles::default()
             },
         };
-        let attached = || std::fs::remove_dir_all(&gone).expect("it is ours");
-        match observe_server(&question, &AtomicBool::new(false), attached, operation::Silent) {
+        let stop = AtomicBool::new(false);
+        match watch_server(&question, &stop, &mut Remover(gone), None, operation::Silent) {
             Err(error) if !observe::missing_rights().is_empty() => testkit::skip(&error.to_string()),
             Err(error) => panic!("{error}"),
             Ok(observation) => {

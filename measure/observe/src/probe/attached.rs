@@ -173,7 +173,7 @@ impl AttachedProbes {
     ///
     /// # Errors
     /// When the kernel does not tell.
-    pub fn retransmits(&self) -> Result<u64, OperationError> {
+    pub(crate) fn retransmits(&self) -> Result<u64, OperationError> {
         self.counts.get(&1, 0).map_err(|error| refused("the count of retransmits cannot be read", &error))
     }
 

@@ -146,7 +146,7 @@ fn check_links(problem: &PredictionProblem, procedure: ProcedureName) -> Result<
 }
 
 /// Decides the events in their order.
-pub fn decide(
+pub(crate) fn decide(
     problem: &PredictionProblem,
     events: Vec<AdmissionEvent>,
     procedure: ProcedureName,

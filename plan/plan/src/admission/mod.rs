@@ -4,6 +4,6 @@ mod decide;
 mod events;
 
 pub use decide::{
-    AdmissionAnswer, AdmissionDecision, AdmissionOutcome, AdmissionQuestion, admission_policy, admit, decide,
+    AdmissionAnswer, AdmissionDecision, AdmissionOutcome, AdmissionQuestion, admission_policy, admit,
 };
 pub use events::AdmissionEvent;

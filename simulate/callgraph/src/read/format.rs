@@ -34,7 +34,7 @@ impl SpanFormat {
     }
 
     /// The format of a file that begins with these bytes, if it is one of them.
-    pub fn detect(beginning: &[u8]) -> Option<Self> {
+    pub(crate) fn detect(beginning: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(beginning);
         let text = text.trim_start_matches('\u{feff}').trim_start();
         if text.starts_with(['{', '[']) {

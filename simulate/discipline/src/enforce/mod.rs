@@ -33,7 +33,7 @@
 //! **Settlement.** The tokens that a request takes are a claim. When it is done,
 //! [`settle`](Enforcer::settle) corrects them by the cost served. A request that is
 //! [withdrawn](Enforcer::withdraw) or [moved](Enforcer::move_to_flow) was not served at all. Tokens come
-//! back unless they would have overflowed meanwhile ([`TokenBuckets`](crate::TokenBuckets) says why). So
+//! back unless they would have overflowed meanwhile (`TokenBuckets` says why). So
 //! over any time t at most rate · t + burst of the arrivals in it is *served* within a limit. Added to
 //! that are the part of the largest claim that exceeds the burst, and the excess of actual over claimed
 //! cost of the requests that wait or are outstanding together. The latter is a debt, which is paid before

@@ -12,7 +12,7 @@ impl Enforcer {
     /// Replaces the rules of all flows at `now`. No request is lost, and every flow stays first in, first out.
     ///
     /// - A request that has come within the limits of a flow stays so while the flow is known, at its new level.
-    /// - Buckets carry over missing tokens ([`TokenBuckets::change_limits`]), so that no change grants a
+    /// - Buckets carry over missing tokens (`TokenBuckets::change_limits`), so that no change grants a
     ///   burst twice. The buckets of a removed flow, or of one that shares another's limits meanwhile,
     ///   refill at their old rates until they are full; if the flow returns before that, it finds them in
     ///   that state.

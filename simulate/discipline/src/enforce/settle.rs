@@ -28,7 +28,7 @@ impl Enforcer {
 
     /// Corrects the charge of a completed request, whose actual cost was `served_cost`. Excess tokens are
     /// returned, except those that would have overflowed meanwhile
-    /// ([`TokenBuckets::settle`](crate::TokenBuckets::settle)). Missing tokens are taken now and may leave a
+    /// (`TokenBuckets::settle`). Missing tokens are taken now and may leave a
     /// debt. Each charge must be settled at most once. For a flow that is no longer known, the retained
     /// limiter, if any, is corrected; tokens that were taken under other limits do not come back.
     pub fn settle(&mut self, now: u64, charge: TokenCharge, served_cost: u64) {

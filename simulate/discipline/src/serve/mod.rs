@@ -76,7 +76,7 @@ pub struct Assignment {
     /// Item that it works on from now on, or [`NO_ITEM`]. For the worker's current item, only the slice
     /// starts anew.
     pub item: u32,
-    /// Maximum service until the discipline is called again; [`UNTIL_DONE`] for no limit.
+    /// Maximum service until the discipline is called again; `UNTIL_DONE` for no limit.
     pub slice: u64,
 }
 

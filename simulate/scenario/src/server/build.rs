@@ -117,11 +117,6 @@ impl SimulationCase {
     pub fn enforce_policy(&mut self, policy: &Policy) -> Result<(), String> {
         self.enforce(&ServerRules::Policy(Box::new(policy.clone())))
     }
-
-    /// Mean work per second that a workload brings to a stage of a storage server, seconds; none where clients wait.
-    pub fn load_of(&self, workload: usize, stage: Stage) -> Option<f64> {
-        self.workloads[workload].utilisation(stage)
-    }
 }
 
 /// The stages of a server as stations, with one class for each workload.

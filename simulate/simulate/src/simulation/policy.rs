@@ -95,7 +95,7 @@ impl SimulatedBound {
 
 impl SimulatedServer {
     /// Returns true if a bound was broken.
-    pub fn is_bound_broken(&self) -> bool {
+    pub(crate) fn is_bound_broken(&self) -> bool {
         self.bounds.iter().flatten().any(SimulatedBound::is_broken)
     }
 }

@@ -37,6 +37,11 @@ impl Crate {
         without_prefix(&self.package)
     }
 
+    /// True for libraries that other projects link against.
+    pub(crate) fn is_published(&self) -> bool {
+        self.package != self.name()
+    }
+
     /// The folder of the workspace's root that the crate is in.
     pub(crate) fn system(&self) -> &str {
         self.folder.split('/').next().unwrap_or(&self.folder)
@@ -79,7 +84,7 @@ pub(crate) fn workspace(root: &Path) -> Result<Vec<Crate>, String> {
     folders.into_iter().map(read).collect()
 }
 
-fn parse(folder: String, text: &str) -> Result<Crate, String> {
+pub(crate) fn parse(folder: String, text: &str) -> Result<Crate, String> {
     let mut found = Crate { folder, ..Crate::default() };
     let mut section = "";
     let mut commented = false;

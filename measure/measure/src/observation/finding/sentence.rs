@@ -47,7 +47,7 @@ fn share_spent_on(dominating: &DominatingCause) -> String {
 
 impl Finding {
     /// Returns the cause of the tail in words without figures, `waits behind NAME`; empty without requests.
-    pub fn spent_on(&self) -> String {
+    pub(crate) fn spent_on(&self) -> String {
         self.dominating.as_ref().map(spent_on).unwrap_or_default()
     }
 }
