@@ -14,7 +14,7 @@ use gat::RequestSlo;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use sim::engine::{QueueingNetwork, RequestEntry, SimulationPlan};
-use sim::{settling_arrivals, settling_warm_up};
+use sim::{settling_arrivals, settling_window};
 use std::path::Path;
 use std::sync::Arc;
 use units::Nanos;
@@ -83,10 +83,10 @@ impl SimulationCase {
             return;
         }
         if run.warm_up.is_none() {
-            window.warm_up = settling_warm_up(window.warm_up, settling, SETTLING_MAX);
+            window.warm_up = settling_window(window.warm_up, settling, SETTLING_MAX);
         }
         if run.requests.is_none() {
-            window.measured = settling_warm_up(window.measured, 2.0 * settling, 2 * SETTLING_MAX);
+            window.measured = settling_window(window.measured, 2.0 * settling, 2 * SETTLING_MAX);
         }
     }
 

@@ -19,7 +19,7 @@ mod relaxation;
 pub mod replay;
 
 pub use rank::nearest_rank;
-pub use relaxation::{settling_arrivals, settling_warm_up};
+pub use relaxation::{settling_arrivals, settling_window};
 pub use replay::{
     Alignment, Latencies, LatencyTarget, Observer, Percentiles, PreemptionMode, Replay, ReplayOutcome,
     ReplayStream, ReplaySystem, ReplayTrace, TargetMiss, TargetSearch, UnsteadyError, WorkOverflowError,

@@ -17,8 +17,9 @@ pub fn settling_arrivals(utilisation: f64, variability: f64) -> f64 {
     FORGOTTEN * relaxation * variability.max(1.0)
 }
 
-/// Returns a warm-up of at least `usual` arrivals in which a station settles, as far as `longest` allows.
-pub fn settling_warm_up(usual: u64, settling_arrivals: f64, longest: u64) -> u64 {
+/// Returns the arrivals of a warm-up or measured window that should have `settling_arrivals`: at least `usual` and,
+/// unless that is more, at most `longest`.
+pub fn settling_window(usual: u64, settling_arrivals: f64, longest: u64) -> u64 {
     // The cast saturates, and is not negative.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let needed = settling_arrivals.ceil() as u64;
@@ -36,8 +37,8 @@ mod tests {
             assert!((found - arrivals).abs() <= 0.01 * arrivals, "{utilisation}: {found}");
         }
         assert!(settling_arrivals(1.0, 1.0).is_infinite());
-        assert_eq!(settling_warm_up(100, 29.1, 1000), 100);
-        assert_eq!(settling_warm_up(100, 700.5, 1000), 701);
-        assert_eq!(settling_warm_up(100, f64::INFINITY, 1000), 1000);
+        assert_eq!(settling_window(100, 29.1, 1000), 100);
+        assert_eq!(settling_window(100, 700.5, 1000), 701);
+        assert_eq!(settling_window(100, f64::INFINITY, 1000), 1000);
     }
 }

@@ -8,7 +8,7 @@ use arrivals::{ArrivalPattern, TimedRequestSource};
 use model::OperationError;
 use operation::ProgressObserver;
 use sim::ideal::{ReplicationSizes, ServiceOrder, replicate_while};
-use sim::{settling_arrivals, settling_warm_up};
+use sim::{settling_arrivals, settling_window};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -90,7 +90,7 @@ fn arrival_c2(arrivals: &ArrivalPattern) -> f64 {
 /// Returns streams whose warm-up lets the station settle.
 fn settled_streams(requests: u64, settling: f64) -> ReplicationSizes {
     let streams = ReplicationSizes::of_requests(requests);
-    ReplicationSizes { warm_up: settling_warm_up(streams.warm_up, settling, WARM_UP_MAX), ..streams }
+    ReplicationSizes { warm_up: settling_window(streams.warm_up, settling, WARM_UP_MAX), ..streams }
 }
 
 /// Returns the number of requests with which each stream is as long as the station takes to settle, if it is
