@@ -19,7 +19,7 @@ pub fn read_profile(path: &Path) -> Result<StorageProfile, OperationError> {
 }
 
 /// A name that two different ones of these profiles have: a policy, which has the name alone, would not say which is meant.
-pub fn repeated_profile_name(profiles: &[StorageProfile]) -> Option<&str> {
+pub fn repeated_profile_name<'a>(profiles: &[&'a StorageProfile]) -> Option<&'a str> {
     for (index, profile) in profiles.iter().enumerate() {
         let namesake = profiles[..index].iter().find(|other| other.name() == profile.name());
         if namesake.is_some_and(|namesake| namesake != profile) {

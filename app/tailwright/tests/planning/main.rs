@@ -8,6 +8,7 @@ mod support;
 mod admit;
 mod bound;
 mod bound_conditions;
+mod cluster_verbs;
 mod demo;
 mod explain;
 mod implausible;

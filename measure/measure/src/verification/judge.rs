@@ -262,7 +262,7 @@ impl<'a> StorageProfiles<'a> {
         if self.profiles.len() < 2 {
             return Ok(());
         }
-        if let Some(name) = repeated_profile_name(self.profiles) {
+        if let Some(name) = repeated_profile_name(&self.profiles.iter().collect::<Vec<_>>()) {
             return Err(OperationError::input(format_args!(
                 "--storage: two device profiles have the name '{name}'"
             ))

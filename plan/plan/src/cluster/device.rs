@@ -10,7 +10,7 @@ use workload::device::{NetworkModel, StorageProfile};
 use workload::profile_file::{base_latency, repeated_profile_name};
 
 /// Says when a policy's name of a device profile will mean two of them.
-pub(crate) fn warn_of_namesakes(profiles: &[StorageProfile], observer: &dyn ProgressObserver) {
+pub(super) fn warn_of_namesakes(profiles: &[&StorageProfile], observer: &dyn ProgressObserver) {
     if let Some(name) = repeated_profile_name(profiles) {
         observer.notice(Notice::Warning(format!(
             "two different device profiles have the name '{name}', so that a policy does not say which one a server has: \
@@ -73,41 +73,38 @@ fn longest_service(profile: &StorageProfile, size: Bytes) -> f64 {
     if size.0 == 0 { 0.0 } else { work[0].max(work[1]) as f64 / (units::MILLI as f64 * 1e9) }
 }
 
-/// Warns when the device may need more requests at a time than are counted, and when class and profile disagree.
-pub(crate) fn warn_of_channels(
-    cluster: &Cluster,
-    profiles: &[StorageProfile],
+/// Warns if the device may need more requests at a time than are counted, and if class and profile disagree.
+pub(super) fn warn_of_channels(
+    class: &ServerClass,
+    profile: &StorageProfile,
     observer: &dyn ProgressObserver,
 ) {
-    for (class, profile) in cluster.servers.iter().zip(profiles) {
-        if let (Some(said), Some(measured)) = (class.channels, profile.channels())
-            && said != measured
-        {
-            observer.notice(Notice::Warning(format!(
-                "class '{}' has {said} channels, but profile '{}' says that the device serves {measured} requests at a \
-                 time; bounds count {said}",
-                class.class,
-                profile.name()
-            )));
-        }
-        let limits = profile.queue_limits().filter(|limits| limits.read_requests_max > 1);
-        let Some(limits) = limits else { continue };
-        if class.channels.or(profile.channels()).is_none() {
-            observer.notice(Notice::Warning(format!(
-                "class '{}': profile '{}' does not say how many requests the device serves at a time, only that up to {} \
-                 may be outstanding; bounds count 1 at a time, and are wrong if the device then does less than its profile \
-                 says: say `channels`",
-                class.class,
-                profile.name(),
-                limits.read_requests_max.max(limits.write_requests_max)
-            )));
-        }
+    let name = &class.class;
+    let profile_name = profile.name();
+    if let (Some(said), Some(measured)) = (class.channels, profile.channels())
+        && said != measured
+    {
+        observer.notice(Notice::Warning(format!(
+            "class '{name}' has {said} channels, but profile '{profile_name}' says that the device serves \
+             {measured} requests at a time; bounds count {said}"
+        )));
+    }
+    let limits = profile.queue_limits().filter(|limits| limits.read_requests_max > 1);
+    if let Some(limits) = limits
+        && class.channels.or(profile.channels()).is_none()
+    {
+        observer.notice(Notice::Warning(format!(
+            "class '{name}': profile '{profile_name}' does not say how many requests the device serves at a time, \
+             only that up to {} may be outstanding; bounds count 1 at a time, and are wrong if the device then does \
+             less than its profile says: say `channels`",
+            limits.read_requests_max.max(limits.write_requests_max)
+        )));
     }
 }
 
 /// Warns when an SLO is about a percentile beyond the one that the base latency is known at. Queueing bounds
 /// hold for every request; the idle device's latency is known at one percentile only.
-pub(crate) fn warn_of_percentile(
+pub(super) fn warn_of_percentile(
     cluster: &Cluster,
     profile: &StorageProfile,
     observer: &dyn ProgressObserver,

@@ -2,8 +2,8 @@
 
 use crate::cluster::device::{warn_of_channels, warn_of_namesakes, warn_of_percentile};
 use crate::cluster::source::ClusterSource;
-use model::{Cluster, OperationError};
-use operation::ProgressObserver;
+use model::{Cluster, OperationError, ServerClass};
+use operation::{Notice, ProgressObserver};
 use std::path::PathBuf;
 use trace::OpenOptions;
 use workload::device::StorageProfile;
@@ -14,7 +14,7 @@ use workload::profile_file::read_profile;
 pub struct ClusterProblem {
     /// Servers and workloads, with paths as they can be opened.
     pub cluster: Cluster,
-    /// The storage of each server class.
+    /// The storage of each server class; empty if requests pass no storage.
     pub profiles: Vec<StorageProfile>,
     pub options: OpenOptions,
     /// True if cached footprints may be read and stored.
@@ -24,21 +24,102 @@ pub struct ClusterProblem {
 }
 
 impl ClusterProblem {
-    /// Reads everything except the traces.
+    /// Reads everything except the traces, for all classes that have servers.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read or is not what it should be.
+    /// If a file cannot be read or is malformed. The profile of a class without servers is read too, so that a
+    /// cluster file is refused by every verb or by none.
     pub fn read(source: &ClusterSource, observer: &dyn ProgressObserver) -> Result<Self, OperationError> {
         let cluster = source.read()?;
         let profiles = cluster.servers.iter().map(|class| read_profile(&class.storage));
-        let profiles = profiles.collect::<Result<Vec<_>, _>>()?;
-        warn_of_namesakes(&profiles, observer);
-        for profile in &profiles {
-            warn_of_percentile(&cluster, profile, observer);
-        }
-        warn_of_channels(&cluster, &profiles, observer);
-        let origin = source.origin().to_owned();
-        Ok(Self { cluster, profiles, options: source.options.clone(), cached: source.cached, origin })
+        let profiles = profiles.collect::<Result<_, _>>()?;
+        let problem = Self::new(source, cluster, profiles);
+        problem.warn_of_classes(|class| class.count > 0, observer);
+        Ok(problem)
     }
+
+    /// Reads everything except the traces, for one class: the named one, or the first with servers. Returns its
+    /// index, too.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`], or if the class does not exist.
+    pub(crate) fn read_for_class(
+        source: &ClusterSource,
+        name: Option<&str>,
+        observer: &dyn ProgressObserver,
+    ) -> Result<(Self, usize), OperationError> {
+        let cluster = source.read()?;
+        let profiles = cluster.servers.iter().map(|class| read_profile(&class.storage));
+        let profiles = profiles.collect::<Result<_, _>>()?;
+        let index = choose_class(&cluster, name, observer)?;
+        let problem = Self::new(source, cluster, profiles);
+        let chosen = &problem.cluster.servers[index];
+        problem.warn_of_classes(|class| class.class == chosen.class, observer);
+        Ok((problem, index))
+    }
+
+    /// As [`Self::read_for_class`] for requests that pass no storage: no profile is read.
+    pub(crate) fn read_for_links(
+        source: &ClusterSource,
+        name: Option<&str>,
+        observer: &dyn ProgressObserver,
+    ) -> Result<(Self, usize), OperationError> {
+        let cluster = source.read()?;
+        let index = choose_class(&cluster, name, observer)?;
+        Ok((Self::new(source, cluster, Vec::new()), index))
+    }
+
+    fn new(source: &ClusterSource, cluster: Cluster, profiles: Vec<StorageProfile>) -> Self {
+        let origin = source.origin().to_owned();
+        Self { cluster, profiles, options: source.options.clone(), cached: source.cached, origin }
+    }
+
+    /// Warns of doubtful profiles of the classes that are used, and names the classes that can never be.
+    fn warn_of_classes(&self, is_used: impl Fn(&ServerClass) -> bool, observer: &dyn ProgressObserver) {
+        let mut used: Vec<&StorageProfile> = Vec::new();
+        for (class, profile) in self.cluster.servers.iter().zip(&self.profiles) {
+            if is_used(class) {
+                warn_of_channels(class, profile, observer);
+                // Classes that share a profile have the same doubts about it.
+                if !used.contains(&profile) {
+                    warn_of_percentile(&self.cluster, profile, observer);
+                }
+                used.push(profile);
+            } else if class.count == 0 {
+                let class = &class.class;
+                observer
+                    .notice(Notice::Note(format!("server class '{class}' has no servers and is not used")));
+            }
+        }
+        warn_of_namesakes(&used, observer);
+    }
+}
+
+/// Returns the index of the class of servers that predictions are for.
+fn choose_class(
+    cluster: &Cluster,
+    name: Option<&str>,
+    observer: &dyn ProgressObserver,
+) -> Result<usize, OperationError> {
+    let Some(name) = name else {
+        let with_servers = cluster.servers.iter().enumerate().filter(|(_, class)| class.count > 0);
+        let with_servers: Vec<_> = with_servers.map(|(index, _)| index).collect();
+        // A cluster has been checked to have a server.
+        let first = with_servers[0];
+        if with_servers.len() > 1 {
+            let class = &cluster.servers[first].class;
+            let note = format!("predictions are for class '{class}'; other classes are left out");
+            observer.notice(Notice::Note(note));
+        }
+        return Ok(first);
+    };
+    cluster.servers.iter().position(|class| class.class == name).ok_or_else(|| {
+        let names: Vec<&str> = cluster.servers.iter().map(|class| class.class.as_str()).collect();
+        OperationError::input(format_args!(
+            "there is no server class '{name}': expected one of {}",
+            names.join(", ")
+        ))
+    })
 }

@@ -1,7 +1,7 @@
 //! A prediction problem: one kind of server with the traffic of every workload.
 
-use crate::cluster::{ClusterSource, enforced_path, read_groups, warn_of_percentile, warn_of_preemption};
-use model::{CircularTrace, Cluster, Job, OperationError, ServerClass, WorkloadSpec};
+use crate::cluster::{ClusterProblem, ClusterSource, enforced_path, read_groups, warn_of_preemption};
+use model::{CircularTrace, Job, OperationError, ServerClass, WorkloadSpec};
 use operation::parallel::in_parallel;
 use operation::{Notice, ProgressObserver};
 use predict::{Calibrated, CalibrationGoal, EnforcedPath, SloCalibration};
@@ -12,7 +12,7 @@ use std::time::Instant;
 use trace::OpenOptions;
 use units::{Nanos, Percentile, Seconds, plural};
 use workload::device::{NetworkModel, PathWork, StorageProfile};
-use workload::profile_file::{base_latency, read_profile};
+use workload::profile_file::base_latency;
 
 /// Sources of a prediction problem: cluster, traces, and the stages of requests.
 #[derive(Debug, Clone)]
@@ -74,12 +74,12 @@ impl PredictionProblem {
     ///
     /// If a file cannot be read, or the class of servers does not exist.
     pub fn read(source: &PredictionSource, observer: &dyn ProgressObserver) -> Result<Self, OperationError> {
-        let cluster = source.cluster.read()?;
-        let class = choose_class(&cluster, source, observer)?.clone();
-        let profile = if source.link_only { None } else { Some(read_profile(&class.storage)?) };
-        if let Some(profile) = &profile {
-            warn_of_percentile(&cluster, profile, observer);
-        }
+        let read =
+            if source.link_only { ClusterProblem::read_for_links } else { ClusterProblem::read_for_class };
+        let (described, index) = read(&source.cluster, source.class.as_deref(), observer)?;
+        let ClusterProblem { mut cluster, mut profiles, options, origin, .. } = described;
+        let class = cluster.servers.swap_remove(index);
+        let profile = (!source.link_only).then(|| profiles.swap_remove(index));
         let enforced = (!source.preemptive).then(|| enforced_path(&class, profile.as_ref()));
         if source.preemptive {
             warn_of_preemption(observer);
@@ -92,7 +92,7 @@ impl PredictionProblem {
         let network = NetworkModel::default();
         let margin = cluster.safety_margin;
         let path = PathWork::new(network, class.network, profile.as_ref(), margin);
-        let traffic = read_traces(&cluster.workloads, &path, &source.cluster.options, observer)?;
+        let traffic = read_traces(&cluster.workloads, &path, &options, observer)?;
         let mut workloads = Vec::new();
         for ((spec, group), traffic) in cluster.workloads.into_iter().zip(groups).zip(traffic) {
             let (traffic, recorded_from) = traffic;
@@ -104,7 +104,7 @@ impl PredictionProblem {
             workloads,
             profile,
             enforced,
-            origin: source.cluster.origin().to_owned(),
+            origin,
             calibration: source.calibration,
             learnt: Mutex::default(),
             slo_calibration: Mutex::default(),
@@ -182,33 +182,6 @@ impl PredictionProblem {
     }
 }
 
-/// The class of servers that predictions are for.
-fn choose_class<'a>(
-    cluster: &'a Cluster,
-    source: &PredictionSource,
-    observer: &dyn ProgressObserver,
-) -> Result<&'a ServerClass, OperationError> {
-    let mut with_servers = cluster.servers.iter().filter(|class| class.count > 0);
-    let class = match &source.class {
-        None => with_servers.next(),
-        Some(name) => cluster.servers.iter().find(|class| class.class == *name),
-    };
-    let Some(class) = class else {
-        let names: Vec<&str> = cluster.servers.iter().map(|class| class.class.as_str()).collect();
-        let class = source.class.as_deref().unwrap_or("with servers");
-        return Err(OperationError::input(format_args!(
-            "there is no server class '{class}': expected one of {}",
-            names.join(", ")
-        )));
-    };
-    if source.class.is_none() && with_servers.next().is_some() {
-        let class = &class.class;
-        observer
-            .notice(Notice::Note(format!("predictions are for class '{class}'; other classes are left out")));
-    }
-    Ok(class)
-}
-
 /// The traffic of a trace, and when its first request came by the clock of the trace.
 type RecordedTraffic = (Arc<CircularTrace<Job>>, Option<Nanos>);
 
@@ -221,24 +194,27 @@ fn read_traces(
 ) -> Result<Vec<RecordedTraffic>, OperationError> {
     let start = Instant::now();
     let mut number_of_file = BTreeMap::new();
-    let mut files: Vec<&Path> = Vec::new();
+    // Each file with the first workload that has it, for errors.
+    let mut files: Vec<(&Path, &str)> = Vec::new();
     let mut numbers = Vec::with_capacity(workloads.len());
     for spec in workloads {
         let file = spec.trace.as_path();
         numbers.push(*number_of_file.entry(file).or_insert_with(|| {
-            files.push(file);
+            files.push((file, &spec.name));
             files.len() - 1
         }));
     }
-    let read =
-        in_parallel(observer, "reading traces", &files, |file| read_traffic(file, path.clone(), options))?;
+    let read = in_parallel(observer, "reading traces", &files, |(file, workload)| {
+        read_traffic(file, path.clone(), options)
+            .map_err(|error| error.about(format_args!("workload '{workload}'")))
+    })?;
     let requests: usize = read.iter().map(|(traffic, ..)| traffic.items().len()).sum();
     let elapsed = Seconds(start.elapsed().as_secs_f64());
     let count = read.len();
     observer
         .notice(Notice::Done(format!("traces: {count} read, {} in {elapsed}", plural(requests, "request"))));
     let mut shared = Vec::with_capacity(count);
-    for (file, (traffic, recorded_from, skipped)) in files.into_iter().zip(read) {
+    for ((file, _), (traffic, recorded_from, skipped)) in files.into_iter().zip(read) {
         if skipped > 0 {
             let trace = file.display();
             observer.notice(Notice::Warning(format!("{trace}: {} skipped", plural(skipped, "request"))));

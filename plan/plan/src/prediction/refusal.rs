@@ -8,7 +8,7 @@ use placement::admission::{AdmissionRefusal, Breach, BreachCause};
 /// Returns the reason of a refusal as a sentence.
 pub fn describe_refusal(problem: &PredictionProblem, refusal: &AdmissionRefusal) -> String {
     if let AdmissionRefusal::Alone(breach) = refusal {
-        return format!("even alone on a server {}", describe_breach(breach));
+        return format!("even alone on a server, {}", describe_breach(breach));
     }
     let Some((server, breach)) = refusal.closest() else { return refusal.to_string() };
     let breach = describe_breach(breach);
