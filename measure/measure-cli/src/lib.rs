@@ -15,5 +15,6 @@ operation::documents! {
     observe::block::BlockDocument: "block-observation", 2;
     profile::text::DeviceDocument<'_>: "device-measurement", 1;
     profile::disk::DiskDocument: "disk-measurement", 1;
+    profile::server::ServerDocument<'_>: "server-measurement", 1;
     verify::text::FindingsDocument<'_>: "findings", 2;
 }

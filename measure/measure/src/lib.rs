@@ -3,4 +3,5 @@
 pub mod load;
 pub mod observation;
 pub mod profiling;
+pub mod server_profiling;
 pub mod verification;

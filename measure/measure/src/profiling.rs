@@ -10,7 +10,8 @@ use profile::{
     DiskMeasurement, Measurement, MeasurementPlan, MeasurementSettings, ProfileProgress, StorageTarget,
     TargetAccess, WritesFrom, fit_disk, measure, measure_disk,
 };
-use std::path::PathBuf;
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use units::{Bytes, Seconds, plural};
@@ -119,12 +120,7 @@ fn measure_table(
     observer: &dyn ProgressObserver,
 ) -> Result<DeviceMeasurement, OperationError> {
     let plan = MeasurementPlan::new(&settings.measurement, settings.access.ops(), target.block())?;
-    let time = Seconds(plan.duration().as_secs_f64());
-    let path = target.path().display();
-    let cells = plural(plan.cells().len(), "cell");
-    let repeats = plural(plan.repeats(), "repeat");
-    let seed = plan.seed();
-    observer.notice(Notice::Done(format!("{path}: {cells}, {repeats}, about {time}, seed {seed}")));
+    observer.notice(announcement(&target.path().display(), &plan));
     let measurement = measure(target, &plan, progress, stop)?;
     Ok(DeviceMeasurement::Table { plan, measurement })
 }
@@ -158,25 +154,54 @@ pub fn write_profile(
     observer: &dyn ProgressObserver,
 ) -> Result<(), OperationError> {
     if let DeviceMeasurement::Table { measurement, .. } = &device.result {
-        for warning in measurement.warnings() {
-            observer.notice(Notice::Warning(warning));
-        }
-        if !measurement.is_complete() {
-            return Err(OperationError::machine(
-                "interrupted: the result is partial and no profile was written",
-            ));
-        }
+        check_table(measurement, observer)?;
     }
     let Some(output) = &settings.output else { return Ok(()) };
+    let name = profile_name(settings.name.as_deref(), output);
+    save_profile(output, &device_profile(settings, &device.result, &name)?, observer)
+}
+
+/// Tells the observer what is doubtful about a measurement, and refuses a partial one.
+pub(crate) fn check_table(
+    measurement: &Measurement,
+    observer: &dyn ProgressObserver,
+) -> Result<(), OperationError> {
+    for warning in measurement.warnings() {
+        observer.notice(Notice::Warning(warning));
+    }
+    if measurement.is_complete() {
+        return Ok(());
+    }
+    Err(OperationError::machine("interrupted: the result is partial and no profile was written"))
+}
+
+/// The name that was chosen for a profile, or that of its file.
+pub(crate) fn profile_name(chosen: Option<&str>, output: &Path) -> String {
     let stem = output.file_stem().map_or("device".into(), |stem| stem.to_string_lossy());
-    let name = settings.name.as_deref().unwrap_or(&stem);
-    let profile = device_profile(settings, &device.result, name)?;
+    chosen.unwrap_or(&stem).to_owned()
+}
+
+pub(crate) fn save_profile(
+    output: &Path,
+    profile: &StorageProfile,
+    observer: &dyn ProgressObserver,
+) -> Result<(), OperationError> {
     whole_file::write(output, profile.to_json().as_bytes()).map_err(|error| {
         OperationError::machine(format!("cannot write {}: {error}", output.display()))
             .hint("choose another file with -o; --json prints the measurement instead")
     })?;
+    let name = profile.name();
     observer.notice(Notice::Done(format!("profile '{name}' written to {}", output.display())));
     Ok(())
+}
+
+/// Returns the notice that says how long a measurement of `target` takes.
+pub(crate) fn announcement(target: &dyn Display, plan: &MeasurementPlan) -> Notice {
+    let time = Seconds(plan.duration().as_secs_f64());
+    let cells = plural(plan.cells().len(), "cell");
+    let repeats = plural(plan.repeats(), "repeat");
+    let seed = plan.seed();
+    Notice::Done(format!("{target}: {cells}, {repeats}, about {time}, seed {seed}"))
 }
 
 /// The profile of a complete measurement, with where it comes from.

@@ -6,6 +6,9 @@
 //! throughput with the smallest parallelism that reaches 95 % of the best; the base latency is the tail
 //! at one outstanding request.
 //!
+//! What a request is sent to is exchangeable ([`measure_cells`]): the plan and the conclusions are the same for
+//! a server that is reached by a network.
+//!
 //! [`MeasurementPlan`], [`stats`] and [`Measurement`] are pure; [`StorageTarget`] and [`measure`] do I/O.
 //! Each outstanding request has a thread of its own. For a very fast device the processor may therefore
 //! be the limit; it is then part of the measured storage stack.
@@ -24,8 +27,8 @@ pub mod stats;
 mod target;
 
 pub use disk::{DiskMeasurement, SeekSample, fit_disk, measure_disk};
-pub use measure::measure;
-pub use measurement::{CellMeasurement, Measurement, OpMeasurement, SizeMeasurement, WritesFrom};
+pub use measure::{check_room, measure, measure_cells};
+pub use measurement::{CellMeasurement, Measurement, OpMeasurement, Repeat, SizeMeasurement, WritesFrom};
 pub use plan::{MeasurementCell, MeasurementPlan, MeasurementSettings};
 pub use progress::ProfileProgress;
 pub use target::{StorageTarget, TargetAccess};

@@ -8,6 +8,7 @@ use crate::target::{MIN_REQUESTS, StorageTarget};
 use model::{Op, OperationError};
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
+use std::fmt::Display;
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -24,18 +25,43 @@ pub fn measure(
     progress: &mut dyn FnMut(ProfileProgress),
     stop: &AtomicBool,
 ) -> Result<Measurement, OperationError> {
+    check_room(plan, &target.path().display(), target.length())?;
+    measure_cells(plan, progress, stop, &mut |cell, seed| {
+        run_repeat(target, plan.cells()[cell], plan.per_repeat(), seed, stop)
+    })
+}
+
+/// Refuses a target that is too small for random offsets.
+///
+/// # Errors
+/// When fewer than [`MIN_REQUESTS`] requests of the largest size fit into `length`.
+pub fn check_room(plan: &MeasurementPlan, target: &dyn Display, length: Bytes) -> Result<(), OperationError> {
     let needed = Bytes(plan.size_max().0.saturating_mul(MIN_REQUESTS));
-    if target.length() < needed {
-        let message = format!("{} holds {}, too little", target.path().display(), target.length());
+    if length < needed {
+        let message = format!("{target} holds {length}, too little");
         return Err(OperationError::input(message)
             .hint(format!("requests of {} need a target of at least {needed}", plan.size_max())));
     }
+    Ok(())
+}
+
+/// Measures every repeat of every cell in the order of the plan. `run` measures one repeat of the cell with this index
+/// and with a seed of its own. When `stop` is set, returns what was measured until then.
+///
+/// # Errors
+/// The first error of `run`.
+pub fn measure_cells(
+    plan: &MeasurementPlan,
+    progress: &mut dyn FnMut(ProfileProgress),
+    stop: &AtomicBool,
+    run: &mut dyn FnMut(usize, u64) -> Result<Repeat, OperationError>,
+) -> Result<Measurement, OperationError> {
     let mut measurement = Measurement::new(plan);
     let schedule = plan.schedule();
     for (done, &cell) in schedule.iter().enumerate() {
         // Above the low 16 bits, which distinguish the threads of a repeat.
         let seed = plan.seed().wrapping_add((done as u64 + 1) << 16);
-        let repeat = run_repeat(target, plan.cells()[cell], plan.per_repeat(), seed, stop)?;
+        let repeat = run(cell, seed)?;
         // A repeat that was cut short is not comparable with the others.
         if stop.load(Ordering::Relaxed) {
             break;

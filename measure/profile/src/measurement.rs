@@ -9,18 +9,18 @@ use serde::Serialize;
 use units::{ByteRate, Bytes, Percentile, Seconds};
 use workload::device::{BandwidthRow, BaseLatency, DeviceModel, QueueLimits, SsdTable, StorageProfile};
 
-/// A parallelism saturates a device when it reaches this share of the best throughput.
-const SATURATION: f64 = 0.95;
 /// The relative noise above which a row deserves a warning.
 const NOISE_MAX: f64 = 0.10;
 
 /// Observations of one repeat of one cell.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Repeat {
-    pub(crate) bytes_per_s: f64,
-    pub(crate) requests: u64,
+pub struct Repeat {
+    /// Throughput in bytes per second.
+    pub bytes_per_s: f64,
+    /// Completed requests.
+    pub requests: u64,
     /// The response time of every request in nanoseconds, in no particular order.
-    pub(crate) latencies_ns: Vec<u64>,
+    pub latencies_ns: Vec<u64>,
 }
 
 /// Measurements of one cell.
@@ -45,6 +45,7 @@ pub struct Measurement {
     cells: Vec<CellMeasurement>,
     repeats: usize,
     percentile: Percentile,
+    saturation: f64,
 }
 
 /// Figures of the target for one operation and one size.
@@ -54,7 +55,7 @@ pub struct OpMeasurement {
     pub bandwidth: ByteRate,
     /// Half the width of the median's confidence interval, as a fraction of the median.
     pub noise: f64,
-    /// The smallest parallelism that reaches 95 % of the best throughput.
+    /// The smallest parallelism that reaches the share of the best throughput that counts as saturating.
     pub parallelism: usize,
     /// True if only the largest parallelism came close to the best throughput: a larger one might reach
     /// more.
@@ -110,7 +111,7 @@ impl Measurement {
             let latencies_ns = Vec::new();
             cells.push(CellMeasurement { cell, bytes_per_s, requests: 0, latencies_ns });
         }
-        Self { cells, repeats: plan.repeats(), percentile: plan.percentile() }
+        Self { cells, repeats: plan.repeats(), percentile: plan.percentile(), saturation: plan.saturation() }
     }
 
     pub(crate) fn add(&mut self, cell: usize, repeat: Repeat) {
@@ -157,7 +158,7 @@ impl Measurement {
             .filter_map(|measured| Some((measured, Median::from_samples(&measured.bytes_per_s)?)))
             .collect();
         let best = medians.iter().map(|(_, median)| median.value).fold(0.0, f64::max);
-        let (chosen, median) = medians.iter().find(|(_, median)| median.value >= SATURATION * best)?;
+        let (chosen, median) = medians.iter().find(|(_, median)| median.value >= self.saturation * best)?;
         // Cells are ordered by parallelism, and the smallest one is always 1.
         let single = &medians.first()?.0;
         let last = medians.last()?.0.cell;

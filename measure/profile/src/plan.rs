@@ -27,6 +27,8 @@ pub struct MeasurementSettings {
     pub repeats: usize,
     /// The percentile that the base latency is measured at.
     pub percentile: Percentile,
+    /// Share of the best throughput of a size with which a parallelism counts as saturating.
+    pub saturation: f64,
     /// The seed of offsets, contents and the order of cells.
     pub seed: u64,
 }
@@ -39,6 +41,7 @@ impl Default for MeasurementSettings {
             per_cell: Seconds(1.0),
             repeats: 6,
             percentile: Percentile::new(99.9).expect("99.9 is a percentile"),
+            saturation: 0.95,
             seed: 1,
         }
     }
@@ -64,6 +67,7 @@ pub struct MeasurementPlan {
     per_repeat: Duration,
     repeats: usize,
     percentile: Percentile,
+    saturation: f64,
     seed: u64,
 }
 
@@ -104,6 +108,7 @@ impl MeasurementPlan {
             per_repeat,
             repeats: settings.repeats,
             percentile: settings.percentile,
+            saturation: settings.saturation,
             seed: settings.seed,
         })
     }
@@ -131,6 +136,11 @@ impl MeasurementPlan {
     /// The percentile that the base latency is measured at.
     pub fn percentile(&self) -> Percentile {
         self.percentile
+    }
+
+    /// Share of the best throughput of a size with which a parallelism counts as saturating.
+    pub fn saturation(&self) -> f64 {
+        self.saturation
     }
 
     /// The seed of offsets, contents and the order of cells.

@@ -30,6 +30,13 @@ pub fn set(out: &mut Vec<u8>, key: &[u8], flags: u32, expiry_s: u32, value: &[u8
     out.extend(b"\r\n");
 }
 
+/// Appends a `delete`.
+pub fn delete(out: &mut Vec<u8>, key: &[u8]) {
+    out.extend(b"delete");
+    put_key(out, key);
+    out.extend(b"\r\n");
+}
+
 /// Appends a meta get (`mg`) with flags such as `v`, `q` and `O123`.
 pub fn meta_get(out: &mut Vec<u8>, key: &[u8], flags: &[&str]) {
     out.extend(b"mg");

@@ -17,12 +17,12 @@ const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// Opens connections from the host of a workload.
 #[derive(Debug, Clone)]
-pub(super) struct Dialer {
+pub(crate) struct Dialer {
     client: ClientHost,
 }
 
 impl Dialer {
-    pub(super) fn new(client: ClientHost) -> Self {
+    pub(crate) fn new(client: ClientHost) -> Self {
         Self { client }
     }
 
@@ -32,7 +32,7 @@ impl Dialer {
 
     /// Opens a blocking connection with timeouts for reads and writes. The calling thread has to be in
     /// the namespace of the client.
-    pub(super) fn dial(&self, server: SocketAddr) -> Result<TcpStream, OperationError> {
+    pub(crate) fn dial(&self, server: SocketAddr) -> Result<TcpStream, OperationError> {
         connect_from(self.client.bind, server).map_err(|error| self.unreachable(server, &error))
     }
 
@@ -99,12 +99,12 @@ fn udp_from(source: Option<IpAddr>, server: SocketAddr) -> io::Result<UdpSocket>
 }
 
 /// Sends all of `bytes`.
-pub(super) fn send(stream: &mut TcpStream, bytes: &[u8]) -> Result<(), String> {
+pub(crate) fn send(stream: &mut TcpStream, bytes: &[u8]) -> Result<(), String> {
     stream.write_all(bytes).map_err(|error| describe(&error))
 }
 
 /// Waits for bytes and appends them to `input`. The end of the stream is an error.
-pub(super) fn receive(stream: &mut TcpStream, input: &mut Vec<u8>) -> Result<(), String> {
+pub(crate) fn receive(stream: &mut TcpStream, input: &mut Vec<u8>) -> Result<(), String> {
     let mut chunk = [0; 16 << 10];
     match stream.read(&mut chunk) {
         Ok(0) => Err("the server hung up".to_owned()),

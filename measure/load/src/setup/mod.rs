@@ -9,5 +9,7 @@ mod nfs;
 mod ready_connection;
 
 pub(crate) use connector::Connector;
+pub(crate) use dialer::{Dialer, receive, send};
 pub(crate) use memcached::{StoredValues, store_values};
+pub(crate) use nbd::connect as connect_nbd;
 pub(crate) use ready_connection::{ConnectionSocket, ReadyConnection};

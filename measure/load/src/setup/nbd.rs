@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpStream};
 use wire::nbd::client::{ClientHandshake, ExportOption, GrantedExport, HandshakeStep};
 use wire::nbd::protocol::{FLAG_CAN_MULTI_CONN, FLAG_READ_ONLY, STRING_LEN_MAX};
 
-pub(super) fn connect(
+pub(crate) fn connect(
     dialer: &Dialer,
     server: SocketAddr,
     export_name: &str,

@@ -1,6 +1,7 @@
-//! `tailwright profile`: measures a file or block device and writes its device profile.
+//! `tailwright profile`: measures a file, a block device or a server, and writes its profile.
 
 pub(crate) mod disk;
+pub(crate) mod server;
 pub(crate) mod text;
 
 use crate::profile::{disk as profiled_disk, text as profiled};
@@ -10,28 +11,38 @@ use cli::interrupt::stop_on_termination;
 use cli::quantities::percentage;
 use cli::terminal::{self, TerminalObserver};
 use indicatif::ProgressBar;
+use load::LoadTarget;
 use measure::profiling::{DeviceMeasurement, ProfilingSettings, measure_device, write_profile};
+use measure::server_profiling::ServerProfilingSettings;
 use model::OperationError;
 use operation::files::check_writable;
 use profile::{MeasurementSettings, ProfileProgress, TargetAccess};
 use std::path::PathBuf;
-use units::{Bytes, Percentile, Seconds};
+use units::{Bytes, ParseError, Percentile, Seconds};
 
-/// Measure a file or block device: bandwidth by request size, and base latency
+/// Measure a file, a block device or a server: bandwidth by request size, and base latency
 ///
 /// Reads and writes at random offsets with direct I/O, past the page cache, over request sizes and numbers
 /// of outstanding requests, several times each. Without --create or --write, TARGET is only read.
+///
+/// A server is measured by its protocol, and saturated for about half a minute: memcached by keys of the
+/// measurement's own, which are deleted at its end; an NBD export by reads, and with --write
+/// --destroy-device-data by writes.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  \
     tailwright profile /srv/data --create 4GiB -o storage.json\n      measure the storage below /srv/data\n  \
     tailwright profile /dev/nvme0n1   reads only; nothing is written\n  \
     tailwright profile /dev/sdb --spindle-rpm 7200\n      a magnetic disk: seeks and transfer\n  \
+    tailwright profile memcached://10.0.0.9 -o cache.json\n  \
+    tailwright profile nbd://10.0.0.9/disk --writes-like-reads -o disk.json\n  \
     tailwright profile big.img --sizes 4KiB,64KiB --parallelism 1,8 \\\n      --time-per-cell 5s --json\n\n\
-    A profile needs both reads and writes: -o asks for --create, --write or --writes-like-reads.\n\n\
-    Exit codes: 0 done; 2 bad input; 3 the storage or a privilege is missing, or Ctrl-C ended the measurement: what was \
+    A profile needs both reads and writes: -o asks for --create, --write or --writes-like-reads,\n\
+    except for memcached.\n\n\
+    Exit codes: 0 done; 2 bad input; 3 the storage, the server or a privilege is missing, or Ctrl-C ended the measurement: what was \
     measured until then is printed.")]
 pub struct ProfileArgs {
-    /// A file or block device; with --create, a directory or the path of a new file.
+    /// A file or block device, memcached://HOST:PORT, nbd://HOST:PORT/EXPORT; with --create, a directory or
+    /// the path of a new file.
     target: PathBuf,
     /// Make a new file of this size, measure it, and leave nothing behind.
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["write", "read_only"])]
@@ -39,7 +50,7 @@ pub struct ProfileArgs {
     /// Measure writes, too: overwrites TARGET with random data.
     #[arg(long)]
     write: bool,
-    /// With --write, allow TARGET to be a block device and destroy everything on it.
+    /// With --write, allow TARGET to be a block device or an NBD export, and destroy everything on it.
     #[arg(long, requires = "write")]
     destroy_device_data: bool,
     /// Measure reads and write nothing (this is the default).
@@ -48,15 +59,19 @@ pub struct ProfileArgs {
     /// In the profile, count writes like reads: only for workloads that do not write.
     #[arg(long, conflicts_with_all = ["write", "create"])]
     writes_like_reads: bool,
-    /// Request sizes [default: every power of two from the target's block size to 1MiB].
+    /// Measure a memcached whose memory is full, although it evicts items of other clients.
+    #[arg(long)]
+    allow_evictions: bool,
+    /// Request sizes [default: every power of two from the target's block size to 1MiB; for a server every
+    /// power of four that it takes].
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',')]
     sizes: Vec<Bytes>,
-    /// Numbers of outstanding requests; 1 is always measured.
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = MeasurementSettings::default().parallelism)]
+    /// Numbers of outstanding requests; 1 is always measured [default: 1,2,4,8,16,32; for a server 1,2,4,8,16].
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
     parallelism: Vec<usize>,
-    /// Time for each operation, size and parallelism, all repeats together.
-    #[arg(long, alias = "seconds-per-cell", value_name = "TIME", default_value_t = MeasurementSettings::default().per_cell)]
-    time_per_cell: Seconds,
+    /// Time for each operation, size and parallelism, all repeats together [default: 1s; for a server 300ms].
+    #[arg(long, alias = "seconds-per-cell", value_name = "TIME")]
+    time_per_cell: Option<Seconds>,
     /// How often each cell is measured; six or more give a 95 % interval.
     #[arg(long, alias = "repeats", value_name = "N", default_value_t = default_repetitions())]
     repetitions: u32,
@@ -92,10 +107,18 @@ fn spindle(text: &str) -> Result<f64, String> {
 }
 
 pub fn run(args: &ProfileArgs) -> Result<VerbAnswer, OperationError> {
-    let settings = args.settings();
+    let server = args.server_settings()?;
     check_writable(args.output.as_deref(), "device profile")?;
     let stop = stop_on_termination();
     let mut bars = ProfileBars::default();
+    if let Some(settings) = server {
+        server::run(&settings, args.json, &stop, &mut |step| bars.show(step))?;
+        return Ok(VerbAnswer::Yes);
+    }
+    if args.allow_evictions {
+        return Err(OperationError::input("--allow-evictions is for memcached"));
+    }
+    let settings = args.settings();
     let measured = measure_device(&settings, &stop, &mut |step| bars.show(step), &TerminalObserver);
     drop(bars);
     let device = measured?;
@@ -118,24 +141,57 @@ pub fn run(args: &ProfileArgs) -> Result<VerbAnswer, OperationError> {
 }
 
 impl ProfileArgs {
+    /// The settings for a server; `None` if TARGET is a path.
+    fn server_settings(&self) -> Result<Option<ServerProfilingSettings>, OperationError> {
+        let Some(url) = self.target.to_str().filter(|target| server::is_server(target)) else {
+            return Ok(None);
+        };
+        let target: LoadTarget = url.parse().map_err(|error: ParseError| OperationError::input(error))?;
+        if self.create.is_some() || self.spindle_rpm.is_some() {
+            return Err(OperationError::input(
+                "--create and --spindle-rpm are for files and devices, not for servers",
+            ));
+        }
+        if self.write && !self.destroy_device_data && matches!(target, LoadTarget::Nbd { .. }) {
+            return Err(OperationError::input(format!("--write would destroy everything on {url}"))
+                .hint("--destroy-device-data agrees to that; use an export that holds nothing else"));
+        }
+        Ok(Some(ServerProfilingSettings {
+            target,
+            overwrite: self.write,
+            allow_evictions: self.allow_evictions,
+            measurement: self.measurement(ServerProfilingSettings::default_measurement()),
+            output: self.output.clone(),
+            name: self.name.clone(),
+            writes_like_reads: self.writes_like_reads,
+        }))
+    }
+
+    /// Completes the defaults of a kind of target by the arguments.
+    fn measurement(&self, mut settings: MeasurementSettings) -> MeasurementSettings {
+        if !self.parallelism.is_empty() {
+            settings.parallelism.clone_from(&self.parallelism);
+        }
+        if let Some(per_cell) = self.time_per_cell {
+            settings.per_cell = per_cell;
+        }
+        settings.sizes.clone_from(&self.sizes);
+        settings.repeats = self.repetitions as usize;
+        settings.percentile = self.percentile;
+        settings.seed = self.seed;
+        settings
+    }
+
     fn settings(&self) -> ProfilingSettings {
         let access = match self.create {
             Some(size) => TargetAccess::Create(size),
             None if self.write => TargetAccess::Overwrite { block_devices: self.destroy_device_data },
             None => TargetAccess::ReadOnly,
         };
-        let measurement = MeasurementSettings {
-            sizes: self.sizes.clone(),
-            parallelism: self.parallelism.clone(),
-            per_cell: self.time_per_cell,
-            repeats: self.repetitions as usize,
-            percentile: self.percentile,
-            seed: self.seed,
-        };
         ProfilingSettings {
             target: self.target.clone(),
             access,
-            measurement,
+            measurement: self.measurement(MeasurementSettings::default()),
             spindle_rpm: self.spindle_rpm,
             output: self.output.clone(),
             name: self.name.clone(),

@@ -62,6 +62,13 @@ pub(crate) struct DeviceDocument<'run> {
     target: String,
     target_bytes: u64,
     block_bytes: u64,
+    #[serde(flatten)]
+    table: TableDocument<'run>,
+}
+
+// Not a doc comment, which would describe the documents that contain these fields.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct TableDocument<'run> {
     seed: u64,
     repeats: usize,
     complete: bool,
@@ -90,24 +97,31 @@ struct OpDocument {
 
 /// One object: figures by size, and every cell with all its repeats.
 pub(crate) fn json(target: &StorageTarget, plan: &MeasurementPlan, measurement: &Measurement) -> String {
-    let size = |row: SizeMeasurement| SizeDocument {
-        request_bytes: row.request.0,
-        read: row.read.map(|figures| op_document(figures, row.request)),
-        write: row.write.map(|figures| op_document(figures, row.request)),
-    };
-    let measured = DeviceDocument {
+    document(&DeviceDocument {
         target: target.path().display().to_string(),
         target_bytes: target.length().0,
         block_bytes: target.block().0,
-        seed: plan.seed(),
-        repeats: plan.repeats(),
-        complete: measurement.is_complete(),
-        percentile: measurement.percentile().percent(),
-        warnings: measurement.warnings(),
-        sizes: measurement.by_size().into_iter().map(size).collect(),
-        cells: measurement.cells(),
-    };
-    document(&measured)
+        table: TableDocument::new(plan, measurement, measurement.warnings()),
+    })
+}
+
+impl<'run> TableDocument<'run> {
+    pub(crate) fn new(plan: &MeasurementPlan, measurement: &'run Measurement, warnings: Vec<String>) -> Self {
+        let size = |row: SizeMeasurement| SizeDocument {
+            request_bytes: row.request.0,
+            read: row.read.map(|figures| op_document(figures, row.request)),
+            write: row.write.map(|figures| op_document(figures, row.request)),
+        };
+        Self {
+            seed: plan.seed(),
+            repeats: plan.repeats(),
+            complete: measurement.is_complete(),
+            percentile: measurement.percentile().percent(),
+            warnings,
+            sizes: measurement.by_size().into_iter().map(size).collect(),
+            cells: measurement.cells(),
+        }
+    }
 }
 
 fn op_document(figures: OpMeasurement, size: Bytes) -> OpDocument {
