@@ -31,4 +31,4 @@ pub use measure::{check_room, measure, measure_cells};
 pub use measurement::{CellMeasurement, Measurement, OpMeasurement, Repeat, SizeMeasurement, WritesFrom};
 pub use plan::{MeasurementCell, MeasurementPlan, MeasurementSettings};
 pub use progress::ProfileProgress;
-pub use target::{StorageTarget, TargetAccess};
+pub use target::{MIN_REQUESTS, StorageTarget, TargetAccess};

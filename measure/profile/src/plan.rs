@@ -119,7 +119,7 @@ impl MeasurementPlan {
     }
 
     /// The largest request size.
-    pub(crate) fn size_max(&self) -> Bytes {
+    pub fn size_max(&self) -> Bytes {
         self.cells.iter().map(|cell| cell.size).max().unwrap_or_default()
     }
 

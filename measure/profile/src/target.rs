@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use units::Bytes;
 
 /// Minimum number of requests of the largest size that fit into a target, so that offsets are random.
-pub(crate) const MIN_REQUESTS: u64 = 16;
+pub const MIN_REQUESTS: u64 = 16;
 /// The size of the writes that fill a created file.
 const FILL_CHUNK: u64 = 1 << 20;
 /// The `f_type` of file systems that live in memory (linux/magic.h): tmpfs and ramfs.
