@@ -314,7 +314,7 @@ fn an_interrupted_or_lost_memcached_is_said_and_keeps_nothing() {
         assert!(message.contains("interrupted"), "{message}");
         assert_eq!(statistic(&mut client, "curr_items"), 0, "the values are deleted");
     }
-    // What a killed run leaves is deleted by the next one.
+    // The next run deletes the values that a killed one leaves.
     let (code, _) = end_while_measuring(&url, |child| signal(child, "KILL"));
     assert_eq!(code, None);
     assert!(statistic(&mut client, "curr_items") > 0);

@@ -46,7 +46,7 @@ const SATURATION: f64 = 0.8;
 /// The generator is the limit of a throughput if its CPU time is this share of a CPU.
 const BUSY: f64 = 0.9;
 
-/// What is measured, and what becomes of it.
+/// Settings of the measurement of a server.
 #[derive(Debug, Clone)]
 pub struct ServerProfilingSettings {
     /// The server, and the export of NBD.
@@ -57,7 +57,7 @@ pub struct ServerProfilingSettings {
     pub allow_evictions: bool,
     /// Sizes, parallelism, times and seed of the measurement. Without sizes, these follow from the limits of the server.
     pub measurement: MeasurementSettings,
-    /// Where the profile is written.
+    /// Path of the written profile.
     pub output: Option<PathBuf>,
     /// The name in the profile; by default that of the output file.
     pub name: Option<String>,
@@ -82,9 +82,9 @@ impl ServerProfilingSettings {
 pub struct MeasuredServer {
     /// The address of the server, and the export of NBD.
     pub server: String,
-    /// What was to be measured.
+    /// Cells of the measurement.
     pub plan: MeasurementPlan,
-    /// What was measured of it, perhaps not all.
+    /// Results, partial after an interruption.
     pub measurement: Measurement,
     /// CPU time of the generator as a share of one CPU, for each repeat of each cell.
     generator_shares: Vec<Vec<f64>>,

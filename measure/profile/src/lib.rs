@@ -6,8 +6,8 @@
 //! throughput with the smallest parallelism that reaches 95 % of the best; the base latency is the tail
 //! at one outstanding request.
 //!
-//! What a request is sent to is exchangeable ([`measure_cells`]): the plan and the conclusions are the same for
-//! a server that is reached by a network.
+//! The target of requests is exchangeable ([`measure_cells`]): the plan and the conclusions are the same for a server
+//! that is reached by a network.
 //!
 //! [`MeasurementPlan`], [`stats`] and [`Measurement`] are pure; [`StorageTarget`] and [`measure`] do I/O.
 //! Each outstanding request has a thread of its own. For a very fast device the processor may therefore
