@@ -1,6 +1,6 @@
-//! Ranks of values, where equal ones share the mean of theirs.
+//! Ranks of values. Equal values share the mean of their ranks.
 
-/// The rank of each value less the mean of all ranks; they add up to zero.
+/// Returns the rank of each value minus the mean of all ranks, so that the results add up to zero.
 pub(crate) fn centred_ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_unstable_by(|a, b| values[*a].total_cmp(&values[*b]));

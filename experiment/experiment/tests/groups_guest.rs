@@ -134,7 +134,7 @@ fn what_is_missing_is_said() {
     };
     expect("group-weight", &own(), "200", "no cgroup2 is mounted");
     mount_in_guest("cgroup2", HIERARCHY);
-    expect("group-weight", &own(), "200", "--pid names a server in a control group");
+    expect("group-weight", &own(), "200", "expected --pid of a server in a control group");
     let server = Spinning::in_group("missing");
     for (name, value, controller) in
         [("group-weight", "200", "cpu"), ("group-io-max", "wiops=9", "io"), ("group-io-latency", "9ms", "io")]

@@ -22,9 +22,9 @@ pub(super) enum BpfCommand {
 /// Attribute structure of a command.
 ///
 /// # Safety
-/// The layout is that which the kernel expects for the command, without padding between fields. Pointers
+/// The layout is the one that the kernel expects for the command, without padding between fields. Pointers
 /// in it stay valid for the duration of the call.
-#[allow(unsafe_code, reason = "whoever implements it promises a layout")]
+#[allow(unsafe_code, reason = "implementors promise a layout")]
 pub(super) unsafe trait BpfAttributes {}
 
 #[allow(unsafe_code, reason = "there is no safe wrapper of this system call")]
@@ -35,7 +35,7 @@ pub(super) fn call<A: BpfAttributes>(command: BpfCommand, attributes: &mut A) ->
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-/// A call that makes a descriptor.
+/// Makes a call that returns a new descriptor.
 #[allow(unsafe_code, reason = "the kernel hands over the descriptor as a number")]
 pub(super) fn call_for_fd<A: BpfAttributes>(command: BpfCommand, attributes: &mut A) -> io::Result<OwnedFd> {
     let number = call(command, attributes)?;

@@ -1,4 +1,4 @@
-//! Flat Parquet columns: what traces and observations have in common when they are read and written.
+//! Decoding and encoding of flat Parquet columns, for traces and observations.
 
 pub(crate) mod decode;
 pub(crate) mod encode;

@@ -1,15 +1,15 @@
 //! Reads and writes in an NFSv4 COMPOUND.
 //!
-//! Operations carry no length, so each is skipped by what its arguments are (`operations`). An operation that is in no
-//! RFC ends the search, since servers refuse it and do nothing behind it; what was found so far counts.
+//! Operations have no length field: `operations` knows the arguments by which each is skipped. An operation that is in
+//! no RFC ends the search, since servers refuse it and execute nothing after it. Earlier operations count.
 //!
-//! The bytes of all reads and writes are added up, and the sum is a write if anything writes, because no half of it can
-//! be served without the other. COPY, CLONE, ALLOCATE, DEALLOCATE and WRITE_SAME are writes of the length that they
+//! The bytes of all reads and writes are added up. The sum counts as a write if any operation writes, because a server
+//! gets the COMPOUND as a whole or not at all. COPY, CLONE, ALLOCATE, DEALLOCATE and WRITE_SAME are writes of the length that they
 //! claim; a COPY or CLONE of length zero goes to the end of the file, and counts as none.
 //!
-//! The search also ends where [`crate::ParserLimits::head`] does, and behind a WRITE whose data reach beyond it. To keep
-//! data from hiding there, what is left of the fragment when the search ends counts as written if there was a write, and
-//! if it is longer than the attribute requests that clients put behind one.
+//! The search also ends where [`crate::ParserLimits::head`] does, and after a WRITE whose data reach beyond it. So that
+//! no data can hide there, the rest of the fragment counts as written if there was a write. A rest that is no longer
+//! than the attribute requests that clients send after a WRITE does not count.
 
 use super::access::Access;
 use super::handle::{HANDLE_LEN_MAX, NamedHandle};
@@ -25,11 +25,12 @@ use crate::{Position, ProtocolError};
 
 const TAG_LEN_MAX: u32 = 1024;
 const STATE_ID_LEN: u32 = 16;
-/// The most bytes of an attribute request or two, as clients put them behind a WRITE.
+/// Maximum bytes of the one or two attribute requests that clients send after a WRITE.
 const ATTRIBUTE_REQUESTS_LEN_MAX: u64 = 512;
 
-/// What a COMPOUND asks for, and the handle of the file whose data it concerns; without data that of its last PUTFH. One
-/// that concerns data of several files names an empty handle, which is nobody's.
+/// Returns the access that a COMPOUND asks for, and stores the handle of the file whose data it concerns in `handle`;
+/// without data, the handle of its last PUTFH. A COMPOUND that concerns data of several files stores an empty handle,
+/// which belongs to no file.
 pub(super) fn read(record: &mut RecordReader<'_>, handle: &mut NamedHandle) -> Result<Access, HeadError> {
     record.skip_opaque("COMPOUND tag", TAG_LEN_MAX)?;
     record.u32("COMPOUND minor version")?;
@@ -59,9 +60,9 @@ struct CompoundSearch {
     data_object: Option<u64>,
     /// The bytes of all reads and writes.
     bytes: u64,
-    /// Where the first read is.
+    /// Position of the first read.
     read: Option<Position>,
-    /// Where the first write is.
+    /// Position of the first write.
     write: Option<Position>,
     /// The bytes of data of a WRITE that ended the search.
     unread_data: u64,
@@ -76,7 +77,7 @@ impl CompoundSearch {
         }
     }
 
-    /// Reads the next operation, and returns whether the search goes on behind it.
+    /// Reads the next operation; returns true if the search continues after it.
     fn next_operation(
         &mut self,
         record: &mut RecordReader<'_>,
@@ -129,7 +130,7 @@ impl CompoundSearch {
         Ok(true)
     }
 
-    /// Notes that data of the current file are concerned.
+    /// Records that an operation concerns data of the current file.
     fn check_object(&mut self, handle: &mut NamedHandle) {
         if *self.data_object.get_or_insert(self.object) != self.object {
             handle.make_ambiguous();
@@ -141,7 +142,7 @@ impl CompoundSearch {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Reads a WRITE, and returns whether the search goes on behind it.
+    /// Reads a WRITE; returns true if the search continues after it.
     fn write(&mut self, record: &mut RecordReader<'_>) -> Result<bool, HeadError> {
         record.skip("WRITE state id", STATE_ID_LEN)?;
         let offset = record.u64("NFSv4 WRITE offset")?;

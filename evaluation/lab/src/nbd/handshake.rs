@@ -12,8 +12,8 @@ use wire::nbd::protocol::{
     OPTION_REPLY_MAGIC, REP_ACK, REP_ERR_INVALID, REP_ERR_UNKNOWN, REP_ERR_UNSUP, REP_INFO, REP_SERVER,
 };
 
-/// The transmission flags of every export. Clients may use several connections at once, because all of them see one
-/// content.
+/// The transmission flags of every export. Clients may use several connections at once, because all connections see
+/// the same content.
 const EXPORT_FLAGS: u16 = FLAG_HAS_FLAGS
     | FLAG_SEND_FLUSH
     | FLAG_SEND_FUA
@@ -22,7 +22,7 @@ const EXPORT_FLAGS: u16 = FLAG_HAS_FLAGS
     | FLAG_CAN_MULTI_CONN;
 /// The largest data of an option, in bytes; the longest legitimate ones name an export.
 const OPTION_DATA_MAX: usize = 16 << 10;
-/// The size in which reads and writes are fastest, as advertised: a page.
+/// Advertised block size at which reads and writes are fastest: a page.
 const PREFERRED_BLOCK_SIZE: u32 = 4096;
 
 /// State of the handshake.
@@ -60,7 +60,7 @@ pub(super) fn write_greeting(out: &mut Vec<u8>) {
 /// Reads the client's flags or one option at the head of the input, and appends the answer to `out`.
 ///
 /// # Errors
-/// When the input breaks the protocol; the connection cannot go on.
+/// If the input violates the protocol; the connection must be closed.
 pub(super) fn negotiate(
     phase: NegotiationPhase,
     input: &[u8],
@@ -81,8 +81,7 @@ pub(super) fn negotiate(
     let Some(data) = input.get(OPTION_HEADER_LEN..end) else { return Ok(NegotiationStep::NeedMore) };
     let next = match option {
         OPT_EXPORT_NAME => {
-            let index =
-                find_export(exports, data).ok_or("EXPORT_NAME asks for an export that is not here")?;
+            let index = find_export(exports, data).ok_or("EXPORT_NAME asks for an unknown export")?;
             out.extend(exports[index].size.to_be_bytes());
             out.extend(EXPORT_FLAGS.to_be_bytes());
             out.resize(out.len() + if no_zeroes { 0 } else { EXPORT_NAME_ZEROES }, 0);
@@ -107,7 +106,7 @@ fn client_flags(input: &[u8]) -> Result<NegotiationStep, String> {
     Ok(NegotiationStep::Used(4, NegotiationPhase::Options { no_zeroes }))
 }
 
-/// Answers an option that has option replies. Returns the index of the export that it chose, if it did.
+/// Answers an option other than EXPORT_NAME and ABORT. Returns the index of the export if the option chose one.
 fn answer_option(option: u32, data: &[u8], exports: &[ExportedVolume], out: &mut Vec<u8>) -> Option<usize> {
     match option {
         OPT_LIST if data.is_empty() => {

@@ -98,7 +98,7 @@ pub(super) fn queue_depth(target: &KnobTarget, value: &str) -> Result<Vec<Planne
 /// Returns the queue directory of the disk.
 pub(super) fn disk(target: &KnobTarget) -> Result<PathBuf, OperationError> {
     let name = target.disk.as_ref().ok_or_else(|| {
-        OperationError::input("it is about a disk: expected --disk NAME").hint("`ls /sys/block` shows them")
+        OperationError::input("it sets a disk: expected --disk NAME").hint("`ls /sys/block` shows them")
     })?;
     let path = Path::new("/sys/block").join(name).join("queue");
     let is_name = !name.contains('/') && !name.starts_with('.');
@@ -132,7 +132,7 @@ fn group_files(
     form: FileForm,
 ) -> Result<Vec<PlannedChange>, OperationError> {
     if target.processes.is_empty() {
-        return Err(OperationError::input("it is about the group of a process: expected --pid"));
+        return Err(OperationError::input("it sets the control group of a process: expected --pid"));
     }
     let mut paths = Vec::new();
     for process in &target.processes {
@@ -153,9 +153,9 @@ fn group(process: ProcessIdentity, controller: &str) -> Result<PathBuf, Operatio
     let path = path
         .ok_or_else(|| lacking(format_args!("there are no control groups of version 1 for {controller}")))?;
     if path == "/" {
-        // Without a server, its place is taken by this process, which the message does not name.
+        // Without --pid the processes are this one alone, which the user did not name.
         return Err(match process.id == std::process::id() {
-            true => lacking(format_args!("--pid names a server in a control group of {controller}")),
+            true => lacking(format_args!("expected --pid of a server in a control group of {controller}")),
             false => {
                 lacking(format_args!("process {} is in the root control group of {controller}", process.id))
             }

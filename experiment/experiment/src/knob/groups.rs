@@ -81,7 +81,7 @@ fn of_device(
 /// Returns a file of each group that the processes are in, without duplicates.
 fn group_files(target: &KnobTarget, controller: &str, name: &str) -> Result<Vec<PathBuf>, OperationError> {
     if target.processes.is_empty() {
-        return Err(OperationError::input("it is about the group of a process: expected --pid"));
+        return Err(OperationError::input("it sets the control group of a process: expected --pid"));
     }
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let root = mounted(&mounts)
@@ -112,9 +112,9 @@ fn group(process: ProcessIdentity) -> Result<String, OperationError> {
     let groups = fs::read_to_string(format!("/proc/{}/cgroup", process.id)).unwrap_or_default();
     let group = groups.lines().find_map(|line| line.strip_prefix("0::"));
     match group {
-        // Without a server, its place is taken by this process.
+        // Without --pid the processes are this one alone.
         Some("/") | None if process.id == std::process::id() => {
-            Err(lacking("--pid names a server in a control group of version 2"))
+            Err(lacking("expected --pid of a server in a control group of version 2"))
         }
         Some("/") | None => Err(lacking(format_args!(
             "process {} is in the root control group of version 2, which has no limits",

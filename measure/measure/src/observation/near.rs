@@ -1,4 +1,4 @@
-//! Where the requests near a percentile of the latency spent their time.
+//! Mean time per stage of the requests near a percentile of the latency.
 
 use crate::observation::sample::RequestRun;
 use observe::{ObservedRequest, STAGES};
@@ -7,7 +7,7 @@ use units::{Nanos, Percentile};
 /// The percentiles, by the name that tables give them.
 const PERCENTILES: [(&str, f64); 4] = [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9)];
 
-/// At least so many requests to each side of the percentile, where there are so many.
+/// Minimum number of requests on each side of the percentile, unless the sample ends sooner.
 const NEIGHBOURS_MIN: usize = 5;
 
 /// The mean time in each stage of the requests whose latency T6 − T0 is near a percentile.
@@ -17,13 +17,14 @@ pub struct StagesNear {
     pub percentile: &'static str,
     /// The latency at the percentile.
     pub latency: Nanos,
-    /// The number of requests that the means are of: those whose ranks are within a tenth of the distance to the maximum.
+    /// Number of requests that the means are taken over. Their ranks differ from the percentile's by at most a tenth of
+    /// its distance to the maximum, or by 5 if that is more.
     pub requests: usize,
     /// The mean time in each stage in nanoseconds, in order.
     pub means: [f64; STAGES],
 }
 
-/// The stages near each percentile that there are enough requests for.
+/// Returns the stages near each percentile that has enough requests above it.
 pub(super) fn stages_near(runs: &[RequestRun]) -> Vec<StagesNear> {
     let mut requests: Vec<&ObservedRequest> = runs.iter().flat_map(|run| &run.requests).collect();
     requests.sort_by_key(|request| (request.latency_from_wire(), request.points));

@@ -8,7 +8,7 @@ use placement::admission::{Applicant, IdenticalServers, SharedServer, by_slo};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Some workloads of a problem as a procedure sees them, sketched in parallel.
+/// Returns these workloads of a problem as applicants; sketches them in parallel.
 pub(crate) fn applicants<S: Send>(
     problem: &PredictionProblem,
     workloads: impl IntoIterator<Item = usize>,
@@ -27,7 +27,7 @@ pub(crate) fn applicants<S: Send>(
     applicants
 }
 
-/// All workloads of a problem as a model sees them; those with the same trace share its sketch.
+/// Returns all workloads of a problem with sketches by a model; those with the same trace share its sketch.
 pub(crate) fn sketched_by<M: LatencyModel>(
     problem: &PredictionProblem,
     model: &M,
@@ -36,7 +36,7 @@ pub(crate) fn sketched_by<M: LatencyModel>(
     sketched(problem, observer, |traffic| model.sketch(traffic))
 }
 
-/// All workloads of a problem with a sketch of each distinct trace.
+/// Returns all workloads of a problem; sketches each distinct trace once.
 pub(super) fn sketched<S: Send + Sync>(
     problem: &PredictionProblem,
     observer: &dyn ProgressObserver,
@@ -53,7 +53,7 @@ pub(super) fn sketched<S: Send + Sync>(
     applicants
 }
 
-/// Some workloads of a problem without their traffic and groups.
+/// Returns these workloads of a problem as applicants without sketch and group.
 pub(super) fn without_traffic(problem: &PredictionProblem, workloads: &[usize]) -> Vec<Applicant<()>> {
     let mut applicants = Vec::with_capacity(workloads.len());
     for &number in workloads {
@@ -75,7 +75,7 @@ fn applicant<S>(
     sketch: Arc<S>,
 ) -> Applicant<S> {
     let TracedWorkload { spec, group, .. } = &problem.workloads[number];
-    // A workload alone is in no group.
+    // A group of one restricts nothing, and models treat `None` as independent.
     let group = (groups[group] > 1).then(|| u32::try_from(*group).expect("fewer than 2^32 workloads"));
     Applicant { name: spec.name.clone(), slo: spec.slo, group, sketch }
 }
@@ -99,7 +99,7 @@ pub(crate) fn admission_host(problem: &PredictionProblem) -> IdenticalServers {
     }
 }
 
-/// The members of a server with priorities by SLO, each with the percentile of its own.
+/// Returns the members of a server with priorities by SLO. Each is predicted at the percentile of its SLO.
 pub(super) fn server_members<'a, S>(
     problem: &PredictionProblem,
     applicants: &[&'a Applicant<S>],
