@@ -6,7 +6,7 @@ use crate::stats::{self, Median};
 use model::{Op, OperationError};
 use schemars::JsonSchema;
 use serde::Serialize;
-use units::{ByteRate, Bytes, Percentile, Seconds};
+use units::{ByteRate, Bytes, Percentile, Seconds, in_base_units};
 use workload::device::{BandwidthRow, BaseLatency, DeviceModel, QueueLimits, SsdTable, StorageProfile};
 
 /// The relative noise above which a row deserves a warning.
@@ -49,38 +49,40 @@ pub struct Measurement {
 }
 
 /// Figures of the target for one operation and one size.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct OpMeasurement {
-    /// The median throughput with [`OpMeasurement::parallelism`] outstanding requests.
+    /// Median throughput with `parallelism` outstanding requests.
+    #[serde(rename = "bytes_per_s", serialize_with = "in_base_units")]
+    #[schemars(with = "f64")]
     pub bandwidth: ByteRate,
     /// Half the width of the median's confidence interval, as a fraction of the median.
     pub noise: f64,
-    /// The smallest parallelism that reaches the share of the best throughput that counts as saturating.
+    /// The same throughput in requests.
+    pub requests_per_s: f64,
+    /// Smallest parallelism that reaches the share of the best throughput that counts as saturating.
     pub parallelism: usize,
     /// True if only the largest parallelism came close to the best throughput: a larger one might reach
     /// more.
+    #[serde(skip)]
     pub is_growing: bool,
-    /// The tail latency at one outstanding request, where that was measured.
+    /// Tail latency at one outstanding request, if that was measured.
+    #[serde(rename = "tail_s", serialize_with = "in_base_units")]
+    #[schemars(with = "Option<f64>")]
     pub tail: Option<Seconds>,
-    /// The number of requests behind [`OpMeasurement::tail`].
+    /// Number of requests that the tail latency is estimated from.
     pub tail_samples: u64,
 }
 
-impl OpMeasurement {
-    /// The bandwidth as requests of `size` per second.
-    pub fn requests_per_s(&self, size: Bytes) -> f64 {
-        self.bandwidth.bytes_per_sec() / size.0 as f64
-    }
-}
-
 /// Figures of the target for one size.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct SizeMeasurement {
-    /// The size of requests.
+    /// Size of requests.
+    #[serde(rename = "request_bytes", serialize_with = "in_base_units")]
+    #[schemars(with = "u64")]
     pub request: Bytes,
-    /// The figures of reads, where they were measured.
+    /// Figures of reads, if they were measured.
     pub read: Option<OpMeasurement>,
-    /// The figures of writes, where they were measured.
+    /// Figures of writes, if they were measured.
     pub write: Option<OpMeasurement>,
 }
 
@@ -164,9 +166,11 @@ impl Measurement {
         let last = medians.last()?.0.cell;
         let mut latencies = single.latencies_ns.clone();
         latencies.sort_unstable();
+        let bandwidth = ByteRate::from_bytes_per_sec(median.value)?;
         Some(OpMeasurement {
-            bandwidth: ByteRate::from_bytes_per_sec(median.value)?,
+            bandwidth,
             noise: median.relative_noise(),
+            requests_per_s: bandwidth.bytes_per_sec() / size.0 as f64,
             parallelism: chosen.cell.parallelism,
             is_growing: last.parallelism > 1 && chosen.cell == last,
             tail: stats::percentile(&latencies, self.percentile).map(|ns| Seconds(ns as f64 / 1e9)),
@@ -337,7 +341,7 @@ mod tests {
         let read = row.read.unwrap();
         assert_eq!((row.request, read.parallelism, read.is_growing), (KIB4, 2, false));
         assert_eq!(read.bandwidth.bytes_per_sec(), 4096e3);
-        assert_eq!(read.requests_per_s(row.request), 1000.0);
+        assert_eq!(read.requests_per_s, 1000.0);
         assert!((read.noise - 0.01).abs() < 1e-12);
         // The 999th of 1000 different latencies, three times each.
         assert_eq!((read.tail, read.tail_samples), (Some(Seconds(999e-6)), 3000));

@@ -3,10 +3,9 @@
 use cli::terminal::{Align, TextTable};
 use model::Op;
 use operation::document::document;
-use profile::{CellMeasurement, Measurement, MeasurementPlan, OpMeasurement, SizeMeasurement, StorageTarget};
+use profile::{CellMeasurement, Measurement, MeasurementPlan, SizeMeasurement, StorageTarget};
 use schemars::JsonSchema;
 use serde::Serialize;
-use units::Bytes;
 
 /// One line per request size, reads and writes side by side.
 pub(crate) fn text(measurement: &Measurement) -> String {
@@ -49,7 +48,7 @@ fn cells(row: &SizeMeasurement, op: Op) -> [String; 5] {
             [
                 figures.bandwidth.to_string(),
                 format!("{:.1}%", 100.0 * figures.noise),
-                format!("{:.0}", figures.requests_per_s(row.request)),
+                format!("{:.0}", figures.requests_per_s),
                 figures.parallelism.to_string(),
                 figures.tail.map_or_else(absent, |tail| tail.to_string()),
             ]
@@ -74,25 +73,8 @@ pub(crate) struct TableDocument<'run> {
     complete: bool,
     percentile: f64,
     warnings: Vec<String>,
-    sizes: Vec<SizeDocument>,
+    sizes: Vec<SizeMeasurement>,
     cells: &'run [CellMeasurement],
-}
-
-#[derive(Serialize, JsonSchema)]
-struct SizeDocument {
-    request_bytes: u64,
-    read: Option<OpDocument>,
-    write: Option<OpDocument>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct OpDocument {
-    bytes_per_s: f64,
-    noise: f64,
-    requests_per_s: f64,
-    parallelism: usize,
-    tail_s: Option<f64>,
-    tail_samples: u64,
 }
 
 /// One object: figures by size, and every cell with all its repeats.
@@ -107,30 +89,14 @@ pub(crate) fn json(target: &StorageTarget, plan: &MeasurementPlan, measurement: 
 
 impl<'run> TableDocument<'run> {
     pub(crate) fn new(plan: &MeasurementPlan, measurement: &'run Measurement, warnings: Vec<String>) -> Self {
-        let size = |row: SizeMeasurement| SizeDocument {
-            request_bytes: row.request.0,
-            read: row.read.map(|figures| op_document(figures, row.request)),
-            write: row.write.map(|figures| op_document(figures, row.request)),
-        };
         Self {
             seed: plan.seed(),
             repeats: plan.repeats(),
             complete: measurement.is_complete(),
             percentile: measurement.percentile().percent(),
             warnings,
-            sizes: measurement.by_size().into_iter().map(size).collect(),
+            sizes: measurement.by_size(),
             cells: measurement.cells(),
         }
-    }
-}
-
-fn op_document(figures: OpMeasurement, size: Bytes) -> OpDocument {
-    OpDocument {
-        bytes_per_s: figures.bandwidth.bytes_per_sec(),
-        noise: figures.noise,
-        requests_per_s: figures.requests_per_s(size),
-        parallelism: figures.parallelism,
-        tail_s: figures.tail.map(|tail| tail.0),
-        tail_samples: figures.tail_samples,
     }
 }
