@@ -107,14 +107,14 @@ fn main() -> ExitCode {
     terminal::start_clock();
     let matches = match program().try_get_matches() {
         Ok(matches) => matches,
-        Err(instead) => return exit::said_instead(program(), &instead),
+        Err(instead) => return exit::said_instead(program(), instead),
     };
     let program = program();
     let checked = conventions::check_dashes(&program, &matches)
         .and_then(|()| conventions::check_results(&program, &matches));
     let arguments = match Cli::from_arg_matches(&matches) {
         Ok(arguments) => arguments,
-        Err(instead) => return exit::said_instead(program, &instead),
+        Err(instead) => return exit::said_instead(program, instead),
     };
     if arguments.wide {
         terminal::be_wide();

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 const HELP: &str = "\
 Examples:
+  tailwright man ~/.local/share/man/man1       for this user
   tailwright man /usr/local/share/man/man1     for all users
 
 Then `man tailwright` and `man tailwright-plan` show them.

@@ -521,7 +521,8 @@ fn a_client_of_several_servers_has_a_trace_at_each() {
     let folder = Folder::new();
     let settings = RecordingSettings::default();
     let mut writer = RecordingWriter::create(&folder.join("rec"), settings).expect("a folder can be made");
-    for at in 0..12_u64 {
+    let ports = ["port-2049", "port-10809", "port-11211", "port-2049"];
+    for (at, workload) in (0..12).zip(ports.into_iter().cycle()) {
         let request = RecordableRequest {
             arrival: Nanos(1_700_000_000_000_000_000 + at),
             size: Bytes(100),
@@ -529,7 +530,7 @@ fn a_client_of_several_servers_has_a_trace_at_each() {
             offset: None,
             response: Nanos(5),
             waited: Nanos(0),
-            workload: ["port-2049", "port-10809", "port-11211", "port-2049"][at as usize % 4],
+            workload,
             client: Some([10, 0, 0, 7].into()),
         };
         writer.write(&request, Nanos(0)).expect("it can be written");

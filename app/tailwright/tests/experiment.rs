@@ -489,6 +489,66 @@ fn knobs_are_listed_with_what_is_known_about_them() {
     }
 }
 
+/// Without a file system of BPF, the experiment says so before its load begins, and so does the list.
+#[test]
+fn a_missing_bpffs_is_found_before_the_run() {
+    let folder = Folder::new();
+    if !folder.may_observe() {
+        return;
+    }
+    let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = server.local_addr().expect("it is bound").port();
+    let pid = std::process::id();
+    let program = env!("CARGO_BIN_EXE_tailwright");
+    let state = folder.state();
+    let script = format!(
+        "mount -t tmpfs none /sys/fs/bpf || exit 77\n{program} experiment --list > list.txt\n\
+         exec {program} experiment nodelay=on --pid {pid} --port {port} --state {state} --load-command 'touch ran'"
+    );
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script]).current_dir(folder.path());
+    let Ok(done) = command.output() else { return testkit::skip("there is no unshare") };
+    if done.status.code() == Some(77) {
+        return testkit::skip("nothing may be mounted here");
+    }
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("no file system of BPF") && stderr.contains("mount -t bpf"), "{stderr}");
+    assert!(!folder.join("ran").exists(), "the load has begun");
+    let list = folder.read("list.txt");
+    let row = list.lines().find(|line| line.starts_with("nodelay ")).expect("a row");
+    assert!(row.contains(" no ") && list.contains("nodelay: /sys/fs/bpf: no file system of BPF"), "{list}");
+}
+
+/// A knob that lacks nothing but a flag names it; other flags make it available.
+#[test]
+fn the_list_names_the_flags_that_a_knob_needs() {
+    let folder = Folder::new();
+    let list = folder.run(&["experiment", "--list"]).expect_code(0).stdout;
+    for (knob, flag) in [
+        ("rps", "with --device"),
+        ("command", "with --apply and --revert"),
+        ("load", "with --load-command and --load-off"),
+    ] {
+        let row = list.lines().find(|line| line.starts_with(&format!("{knob} "))).expect("a row");
+        assert!(row.contains(flag), "{row}");
+    }
+    assert!(!list.contains(": expected --"), "{list}");
+    let given = ["experiment", "--list", "--apply", "true", "--revert", "true"];
+    let list = folder.run(&given).expect_code(0).stdout;
+    let row = list.lines().find(|line| line.starts_with("command ")).expect("a row");
+    assert!(row.contains(" yes "), "{row}");
+    let given = [&given[..], &["--json"]].concat();
+    let knobs: Value = folder.run(&given).expect_code(0).json();
+    let rps = knobs["knobs"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|knob| knob["knob"] == "rps")
+        .expect("it is listed");
+    assert_eq!(rps["missing_flags"], serde_json::json!(["--device"]), "{rps}");
+}
+
 #[test]
 fn what_is_wrong_says_how() {
     let folder = Folder::new();
@@ -497,6 +557,7 @@ fn what_is_wrong_says_how() {
     let same_nice = format!("nice={}", scheduling(std::process::id()).expect("it runs").nice);
     for (args, part) in [
         (&["experiment", "fifi", "--port", "80"][..], "there is no knob 'fifi'"),
+        (&["experiment", "fifi", "--port", "80"], "did you mean fifo?"),
         (&["experiment", "fifo=0", "--port", "80", "--pid", &own], "a number from 1 to 99"),
         (&["experiment", "fifo", "--port", "80"], "fifo: it is about threads: expected --pid"),
         (&["experiment", "fifo", "--port", "80", "--pid", "999999999"], "no process 999999999"),

@@ -58,13 +58,30 @@ fn mistakes_say_what_to_do() {
         (&["run", "fig-3.3", "--data", "."], 2, "--data names the folder"),
         (&["run", "fig-3.3", "--data", ".", "--cases", "x"], 2, "own-bounds"),
         (&["run", "fig-3.3", "--data", ".", "--policies", "hope"], 2, "by-slo"),
-        (&["run", "fig-3.5", "--policies", "none"], 2, "it compares feedback, tailwright"),
+        (&["run", "fig-3.7", "--policies", "edf"], 2, "it can run none, by-slo, tailwright"),
+        (&["run", "polices"], 2, "did you mean policies?"),
+        (&["run", "policies", "--policies", "fifo"], 2, "none, proportional"),
+        (&["run", "policies", "--policies", "tailwrite"], 2, "did you mean tailwright?"),
+        (&["run", "policies", "--cases", "flod"], 2, "did you mean flood?"),
         (&["run", "fig-3.5", "--report", "no/page.html"], 3, "cannot write the report"),
         (&["up", "teapot"], 2, "memcached"),
         (&["up", "--prefix", "a b"], 2, "letters and digits"),
     ] {
         let outcome = folder.run(&[&["lab"], args].concat()).expect_code(code);
         assert!(outcome.stderr.contains(said), "{said} in {}", outcome.stderr);
+    }
+}
+
+/// Every policy that the help names runs on the emulated SSD, also one that the experiment does not compare by
+/// itself.
+#[test]
+fn a_policy_that_is_offered_can_be_run() {
+    let folder = Folder::new();
+    for experiment in ["policies", "fig-3.5"] {
+        for policies in ["none", "none,tailwright", "edf"] {
+            let args = ["lab", "run", experiment, "--policies", policies, "--dry-run"];
+            folder.run(&args).expect_code(0);
+        }
     }
 }
 
@@ -118,6 +135,31 @@ fn up_and_down() {
     assert_eq!(run_lab(&folder, &["down"]).expect_code(0).stdout, "nothing was up\n");
     let nothing = run_lab(&folder, &["down", "--json"]).expect_code(0).json();
     assert_eq!(nothing["namespaces"], serde_json::json!([]));
+}
+
+/// The addresses for clients are those that the proxy takes, not those of the servers behind it.
+#[test]
+fn clients_behind_a_proxy_are_given_its_address() {
+    if !may_configure_networks() {
+        return testkit::skip("namespaces need root");
+    }
+    let folder = Folder::new();
+    let run = |args: &[&str]| {
+        let prefix = format!("tq{}", std::process::id());
+        folder.run(&[&["lab"], args, &["--state", "state", "--prefix", &prefix]].concat())
+    };
+    let shown = run(&["up", "ssd", "--clients", "1", "--behind-proxy"]).expect_code(0).stdout;
+    let document = run(&["up", "ssd", "--clients", "1", "--behind-proxy", "--json"]).expect_code(0).json();
+    let store = document["hosts"][1]["ipv4"].as_str().expect("an address").to_owned();
+    let uri = format!("nbd://{store}:10809/ssd");
+    assert_eq!(document["servers"][0]["uri"].as_str(), Some(uri.as_str()), "{document}");
+    assert_eq!(document["servers"][0]["behind_proxy"], true, "{document}");
+    assert!(shown.contains(&uri) && !shown.contains("//127.0.0.1"), "{shown}");
+    assert!(shown.contains("when `tailwright proxy` listens there"), "{shown}");
+    // Without the flag the server is started again, on the same address of its host.
+    let open = run(&["up", "ssd", "--clients", "1"]).expect_code(0);
+    assert!(open.stderr.contains("new: ssd") && open.stdout.contains(&uri), "{}", open.stderr);
+    run(&["down"]).expect_code(0);
 }
 
 /// Held while a test plays an experiment, of which there is one at a time.

@@ -202,6 +202,42 @@ fn who_is_promised_and_who_is_observed() {
 }
 
 #[test]
+fn observations_of_nothing_that_is_judged_are_bad_input() {
+    let folder = Folder::new();
+    folder.write("policy.json", POLICY);
+    write(&folder, "other.parquet", &["mail"], stream(0, 500, uniform));
+    write(&folder, "part.parquet", &["web", "Batch"], stream(0, 5000, uniform));
+    folder.write(
+        "load.toml",
+        "duration = \"1s\"\n[[workload]]\nname = \"wep\"\ntarget = \"echo://127.0.0.1:1\"\n\
+        arrivals = \"poisson(10/s)\"\nsize = \"1KiB\"\n",
+    );
+    for (args, parts) in [
+        (&["policy.json", "other.parquet"][..], &["the policy has web, batch", "observed were mail"][..]),
+        (&["policy.json", "other.parquet", "--json"], &["observed were mail"]),
+        (&["other.parquet", "--slo", "mial=99% < 1s"], &["no workload 'mial'", "there are mail"]),
+        (
+            &["policy.json", "part.parquet", "--slo", "wbe=99% < 1s"],
+            &["no workload 'wbe'", "did you mean web?"],
+        ),
+        // Found before the load is sent: nothing listens at this address.
+        (&["policy.json", "--load-file", "load.toml"], &["the policy has web, batch", "observed were wep"]),
+    ] {
+        let refused = folder.run(&[&["verify"], args].concat()).expect_code(2);
+        assert!(refused.stdout.is_empty(), "{args:?}: {}", refused.stdout);
+        for part in parts {
+            assert!(refused.stderr.contains(part), "{args:?}: {}", refused.stderr);
+        }
+    }
+    // Observed workloads are judged, and the others named.
+    let part = folder.run(&["verify", "policy.json", "part.parquet"]).expect_code(0);
+    assert!(part.stderr.contains("not observed: batch (observed: web"), "{}", part.stderr);
+    let asked =
+        folder.run(&["verify", "policy.json", "part.parquet", "--slo", "batch=99% < 1s"]).expect_code(1);
+    assert!(asked.stdout.contains("open for lack of requests"), "{}", asked.stdout);
+}
+
+#[test]
 fn files_of_several_clients_are_one_run() {
     let folder = Folder::new();
     write(&folder, "a.parquet", &["web"], stream(0, 3000, uniform));

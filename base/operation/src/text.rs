@@ -44,7 +44,70 @@ pub fn unknown_workload(name: &str, known: &[&str]) -> String {
     const SHOWN: usize = 5;
     let first = known.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     let more = if known.len() > SHOWN { format!(", … ({} in all)", known.len()) } else { String::new() };
-    format!("there is no workload '{name}': expected one of the table or cluster file: {first}{more}")
+    let meant = meant_word(name, known.iter().copied());
+    format!("there is no workload '{name}': expected one of the table or cluster file: {first}{more}{meant}")
+}
+
+/// Returns the known word that is nearest to a mistyped one; `None` if none is near, or several are equally
+/// near. A word that only lacks its end is near, too.
+pub fn nearest_word<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let given = folded(given);
+    // A third of the letters wrong is another word.
+    let allowed = (given.len() / 3).max(1);
+    let mut found: Option<(usize, &'a str)> = None;
+    let mut is_ambiguous = false;
+    for word in known {
+        let letters = folded(word);
+        let is_beginning = given.len() >= 3 && letters.starts_with(&given);
+        let wrong = if is_beginning { 1 } else { typing_errors(&given, &letters) };
+        if wrong > allowed || wrong >= letters.len().max(2) {
+            continue;
+        }
+        match found {
+            Some((least, _)) if least < wrong => {}
+            Some((least, other)) if least == wrong => is_ambiguous |= other != word,
+            _ => (found, is_ambiguous) = (Some((wrong, word)), false),
+        }
+    }
+    found.filter(|_| !is_ambiguous).map(|(_, word)| word)
+}
+
+/// Returns ` (did you mean …?)` with the nearest word, to append to a message; empty if none is near.
+pub fn meant_word<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    nearest_word(given, known).map_or(String::new(), |word| format!(" (did you mean {word}?)"))
+}
+
+/// Returns the hint for a word that is not known: the nearest one, or all.
+pub fn known_words(given: &str, known: &[&str]) -> String {
+    match nearest_word(given, known.iter().copied()) {
+        Some(word) if known.len() > 1 => format!("did you mean {word}? There are {}", known.join(", ")),
+        _ => format!("there are {}", known.join(", ")),
+    }
+}
+
+/// Letters without case, and `_` as `-`.
+fn folded(word: &str) -> Vec<char> {
+    word.to_lowercase().chars().map(|letter| if letter == '_' { '-' } else { letter }).collect()
+}
+
+/// Number of letters left out, added, changed or exchanged with the next one between two words.
+fn typing_errors(a: &[char], b: &[char]) -> usize {
+    let mut before = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let changed = above[j] + usize::from(x != y);
+            let mut least = changed.min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                let exchanged: &Vec<usize> = &before;
+                least = least.min(exchanged[j - 1] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut above, row);
+    }
+    above[b.len()]
 }
 
 /// Formats fractions by stage: `network-in 4.81%, storage 7.97%`.
@@ -84,6 +147,38 @@ pub fn toml_string(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_nearest_word_is_named_or_none() {
+        let verbs = ["plan", "explain", "experiment", "observe", "apply", "trace"];
+        for (given, nearest) in [
+            ("plna", Some("plan")),
+            ("pla", Some("plan")),
+            ("expalin", Some("explain")),
+            ("exp", None),
+            ("expe", Some("experiment")),
+            ("PLAN", Some("plan")),
+            ("obsrve", Some("observe")),
+            ("tarce", Some("trace")),
+            ("procedure", None),
+            ("x", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest_word(given, verbs), nearest, "{given}");
+        }
+        assert_eq!(nearest_word("web-3", ["web-1", "web-2"]), None, "equally near");
+        assert_eq!(nearest_word("by_slo", ["by-slo", "edf"]), Some("by-slo"));
+        assert_eq!(known_words("fifi", &["fifo", "rr"]), "did you mean fifo? There are fifo, rr");
+        assert_eq!(known_words("edf", &["fifo", "rr"]), "there are fifo, rr");
+    }
+
+    #[test]
+    fn typing_errors_by_hand() {
+        let letters = |word: &str| word.chars().collect::<Vec<_>>();
+        for (a, b, expected) in [("c7", "c7", 0), ("mail", "mali", 1), ("", "abc", 3), ("web", "web-1", 2)] {
+            assert_eq!(typing_errors(&letters(a), &letters(b)), expected, "{a} {b}");
+        }
+    }
 
     #[test]
     fn shares_have_three_digits_or_are_no_numbers() {

@@ -4,6 +4,7 @@
 //! position from 0, or `*` for all elements. In a table, `*` stands for all present keys, and the last key may be new:
 //! the reader of the file decides whether it means anything.
 
+use crate::text::meant_word;
 use toml::Value;
 
 /// Sets every value that `path` names, and returns their number.
@@ -45,7 +46,10 @@ fn set_in_table(
                 table.insert((*key).to_owned(), Value::Table(section));
                 Ok(())
             }
-            None => Err(format!("no '{key}' here; there are {}", joined(table.keys().cloned()))),
+            None => {
+                let meant = meant_word(key, table.keys().map(String::as_str));
+                Err(format!("no '{key}' here; there are {}{meant}", joined(table.keys().cloned())))
+            }
         },
     }
 }
@@ -76,10 +80,12 @@ fn set_in_list(list: &mut [Value], keys: &[&str], value: &Value, places: &mut us
         None => {
             let known = list.iter().enumerate();
             let known = known.map(|(index, element)| name(element).map_or(index.to_string(), str::to_owned));
+            let known: Vec<String> = known.collect();
+            let meant = meant_word(key, known.iter().map(String::as_str));
             if list.is_empty() {
                 return Err(format!("no element '{key}' here: the list is empty"));
             }
-            Err(format!("no element '{key}' here; there are {} and * for all", joined(known)))
+            Err(format!("no element '{key}' here; there are {} and * for all{meant}", known.join(", ")))
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The frame of charts with one row for each name: names on the left, a value axis, numbers on the right.
+//! The frame of charts with one row for each name: names on the left, or above the rows where they do not fit
+//! there, a value axis, numbers on the right.
 
 use crate::axis::{ResolvedAxis, Tick};
 use crate::figure;
@@ -18,6 +19,8 @@ const LABELS_PX: f64 = 18.0;
 /// Maximum share of the width for names, and the width in pixels that they may take if that is more.
 const NAMES_SHARE: f64 = 0.3;
 const NAMES_PX: f64 = 110.0;
+/// Height of a name above its row.
+const NAME_ABOVE_PX: f64 = 16.0;
 
 /// Maximum share of the width for the title of the numbers.
 const TITLE_SHARE: f64 = 0.4;
@@ -54,6 +57,8 @@ pub(crate) struct RowFrame {
     pub(crate) left: f64,
     pub(crate) right: f64,
     row_px: f64,
+    /// Height of the names above the rows; zero if they are on the left.
+    name_px: f64,
     top: f64,
     bottom: f64,
     number_title: String,
@@ -62,14 +67,18 @@ pub(crate) struct RowFrame {
 impl RowFrame {
     pub(crate) fn new(axis: ResolvedAxis, needs: &RowFrameNeeds<'_>) -> Self {
         let widest = needs.names.iter().map(|n| text_width::width(n)).fold(0.0, f64::max);
-        let rows_px = needs.row_px * needs.names.len() as f64 + 2.0;
+        let names_max = (needs.width * NAMES_SHARE).max(NAMES_PX);
+        // Shortened names may no longer differ.
+        let name_px = if widest > names_max { NAME_ABOVE_PX } else { 0.0 };
+        let names_left = if name_px > 0.0 { 0.0 } else { widest + 12.0 };
+        let rows_px = (needs.row_px + name_px) * needs.names.len() as f64 + 2.0;
         let top = TITLES_PX + if rows_px > AXIS_TWICE_PX { LABELS_PX } else { 0.0 };
         let bottom = top + rows_px;
         let half = |tick: Option<&Tick>| tick.map_or(0.0, |t| text_width::width(&t.label) / 2.0);
         let first_tick = half(axis.ticks.first());
         let last_tick = half(axis.ticks.last());
         Self {
-            left: (widest.min((needs.width * NAMES_SHARE).max(NAMES_PX)) + 12.0).max(first_tick),
+            left: names_left.max(first_tick),
             right: needs.width
                 - (needs.number_px.max(text_width::width(needs.number_title).min(needs.width * TITLE_SHARE))
                     + 14.0)
@@ -77,6 +86,7 @@ impl RowFrame {
             width: needs.width,
             height: bottom + if axis.title.is_empty() { 24.0 } else { 42.0 },
             row_px: needs.row_px,
+            name_px,
             number_title: text_width::fit(needs.number_title, needs.width * TITLE_SHARE),
             top,
             bottom,
@@ -89,9 +99,9 @@ impl RowFrame {
         self.left + self.axis.fraction(value).clamp(0.0, 1.0) * (self.right - self.left)
     }
 
-    /// Returns the vertical position of the upper end of a row.
+    /// Returns the vertical position of the upper end of a row, below a name above it.
     pub(crate) fn top_of(&self, row: usize) -> f64 {
-        self.top + row as f64 * self.row_px
+        self.top + row as f64 * (self.row_px + self.name_px) + self.name_px
     }
 
     pub(crate) fn write_grid(&self, xml: &mut Xml) {
@@ -103,8 +113,12 @@ impl RowFrame {
         }
     }
 
-    /// Writes the name of a row, shortened if necessary.
+    /// Writes the name of a row, shortened if it is wider than the drawing.
     pub(crate) fn write_name(&self, xml: &mut Xml, row: usize, name: &str) {
+        if self.name_px > 0.0 {
+            let position = (0.0, self.top_of(row) - 1.0);
+            return figure::shortened_name(xml, "name", position, name, self.width);
+        }
         let y = self.top_of(row) + self.row_px / 2.0 + 4.0;
         figure::shortened_name(xml, "name end", (self.left - 8.0, y), name, self.left - 12.0);
     }

@@ -211,6 +211,35 @@ fn a_thousand_rows_show_the_tightest_and_fold_the_others() {
     assert!(says(&html, "1 of 1000"));
 }
 
+/// Shortened in the middle to the room beside a chart on a phone, both names would read alike.
+#[test]
+fn names_that_do_not_fit_beside_their_rows_are_whole_above_them() {
+    let names = ["effective-bandwidth of the first server", "effective-bandwidth-even of the first server"];
+    let bars = Bars::grouped("b", ("", Unit::Plain), ["a"]).row(names[0], [1.0]).row(names[1], [2.0]);
+    let found = texts(&page(bars));
+    for name in names {
+        assert_eq!(found.iter().filter(|text| *text == name).count(), 3, "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn pages_of_several_sections_list_them_below_the_answer() {
+    let paragraph = || [Block::paragraph("x")];
+    let one =
+        Page::new("t").section("", paragraph()).section("first", paragraph()).section("second", paragraph());
+    assert!(!one.to_html().contains("<nav"), "two sections need no list");
+    let html = one.section("third", paragraph()).to_html();
+    let document = parse(&html);
+    let links: Vec<_> = document.descendants().filter(|n| n.has_tag_name("a")).collect();
+    assert_eq!(links.iter().filter_map(Node::text).collect::<Vec<_>>(), ["first", "second", "third"]);
+    for link in links {
+        let target = link.attribute("href").and_then(|href| href.strip_prefix('#')).unwrap();
+        let section = document.descendants().find(|n| n.attribute("id") == Some(target)).unwrap();
+        assert_eq!(section.first_element_child().and_then(|heading| heading.text()), link.text());
+    }
+    assert!(html.find("<nav").unwrap() > html.find("<p>x</p>").unwrap(), "the answer comes first");
+}
+
 #[test]
 fn a_long_name_is_shortened_and_whole_in_its_tooltip() {
     let name = "tenant-α-".repeat(40);

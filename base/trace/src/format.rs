@@ -126,9 +126,9 @@ impl fmt::Display for TraceFormat {
 impl FromStr for TraceFormat {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|format| format.name() == text)
-            .ok_or_else(|| format!("unknown trace format '{text}': expected one of {}", Self::names()))
+        Self::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
+            let meant = operation::text::meant_word(text, Self::ALL.map(Self::name));
+            format!("unknown trace format '{text}': expected one of {}{meant}", Self::names())
+        })
     }
 }

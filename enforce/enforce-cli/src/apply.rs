@@ -16,6 +16,8 @@ use units::plural;
 
 const HELP: &str = "\
 Examples:
+  tailwright apply --template tailwright-demo/plan.json > hosts.toml
+      a hosts file to fill in
   tailwright apply policy.json --hosts hosts.toml --dry-run
       print the commands for every host
   tailwright apply policy.json --hosts hosts.toml
@@ -23,7 +25,6 @@ Examples:
   tailwright apply policy.json --hosts hosts.toml \\
       --host app-1   this machine is app-1
   tailwright apply --remove --hosts hosts.toml   restore devices
-  tailwright apply --template policy.json > hosts.toml   a hosts file to fill in
   tailwright apply --probe   test features of this kernel
 
 A hosts file:
@@ -255,5 +256,5 @@ fn probe_text(abilities: &[KernelFeature]) -> String {
         };
         table.row(vec![ability.name.into(), here, ability.purpose.into()]);
     }
-    table.render()
+    table.answered_by(&["here"]).render()
 }

@@ -337,7 +337,7 @@ fn text(snapshot: &ProxySnapshot) -> String {
     let ProxySnapshot { connections, cut, waiting, outstanding, changes, .. } = snapshot;
     format!(
         "{}\n{} ({cut} cut off); requests that wait: {waiting}, at the server: {outstanding}; changes of the policy: {changes}\n",
-        table.render(),
+        table.answered_by(&["waited", "requests", "longest"]).render(),
         plural(*connections, "connection")
     )
 }

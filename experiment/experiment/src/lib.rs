@@ -26,7 +26,7 @@ mod switch;
 mod tally;
 
 pub use journal::{Journal, RecordedChange};
-pub use knob::{KNOBS, Knob, KnobTarget, knob, missing_right};
+pub use knob::{KNOBS, Knob, KnobFlag, KnobObstacle, KnobTarget, knob, missing_right};
 pub use latency_window::{PERCENTILES, PeriodResult, ResourceUse};
 pub use linux::{
     LinuxJournal, LinuxSettings, SocketClaim, UndoneJournals, UnreadJournal, boot, claim_sockets,

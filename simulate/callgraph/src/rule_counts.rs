@@ -10,7 +10,7 @@ pub struct RuleCounts {
     pub traces: u64,
     /// Spans in these traces.
     pub spans: u64,
-    /// Records that could not be read, in lenient reading.
+    /// Spans without times, and records that could not be read, in lenient reading.
     pub unreadable: u64,
     /// Traces without an entry span, which are left out: fragments of requests.
     pub without_entry: u64,

@@ -227,6 +227,17 @@ fn zipkin_lists_of_spans_and_of_traces() {
 }
 
 #[test]
+fn zipkin_spans_without_times_are_left_out_and_counted() {
+    for missing in ["\"timestamp\":110,", "\"duration\":20,"] {
+        let text = ZIPKIN.replace(missing, "");
+        let mut found = 0;
+        let left_out =
+            read("f", SpanFormat::Zipkin, BadRecords::Fatal, text.as_bytes(), |_| found += 1).unwrap();
+        assert_eq!((found, left_out), (2, 1), "{text}");
+    }
+}
+
+#[test]
 fn tempo_wraps_resources_in_batches() {
     let batches = OTLP.replace("resourceSpans", "batches");
     assert_eq!(spans(SpanFormat::Otlp, &batches), spans(SpanFormat::Otlp, OTLP));

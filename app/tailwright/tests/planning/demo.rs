@@ -52,6 +52,15 @@ fn the_demo_is_a_cluster_that_plan_takes() {
     let plan =
         folder.run(&["plan", "tailwright-demo/cluster.toml", "--compare", "--json"]).expect_code(0).json();
     assert_eq!(plan["workloads_admitted"], 30);
+    // Its page begins with the plan, then compares, and lists its contents.
+    let page = folder.read("tailwright-demo/plan.html");
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}"));
+    let order = ["<nav", "<h2>Servers", "<h2>Bounds and SLOs", "<h2>Compared with", "<h2>All limits"].map(at);
+    assert!(order.is_sorted(), "{order:?}");
+    // Two methods whose names begin alike are whole in every drawing.
+    for method in ["effective-bandwidth<", "effective-bandwidth-even<"] {
+        assert!(page.matches(&format!(">{method}")).count() > 3, "{method}: three screens and a table");
+    }
     let servers = |name: &str| {
         let rows = plan["compared"].as_array().unwrap().iter();
         let mut rows = rows.filter(|row| row["policy_name"] == name);

@@ -7,8 +7,10 @@ mod support;
 
 mod completions;
 mod docs;
+mod first_examples;
 mod json_documents;
 mod mistaken_files;
 mod output;
 mod pages;
+mod tables;
 mod wording;

@@ -1,9 +1,9 @@
 //! Tables with aligned columns that fit into the width of the output. Too wide, a table first drops its
-//! columns marked as details, then wraps words over several lines, then drops columns from the right.
-//! Dropped columns are named; `--wide` keeps everything.
+//! columns marked as details, then wraps words over several lines, then drops columns from the right. The
+//! columns marked as the answer go last. Dropped columns are named; `--wide` keeps everything.
 
 use crate::terminal::layout;
-use crate::terminal::visible::{cut, display_width, wrap};
+use crate::terminal::visible::{display_width, split, wrap};
 
 /// Alignment of a column's cells: words on the left, numbers on the right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum Align {
 /// Minimum width of a column of words that is cut or wrapped.
 const WORDS_MIN: usize = 12;
 
-/// Number of columns at the left that are never dropped.
+/// Minimum number of columns.
 const COLUMNS_KEPT: usize = 2;
 
 /// A table with aligned columns.
@@ -25,6 +25,8 @@ pub struct TextTable {
     rows: Vec<Vec<String>>,
     /// Columns that may be dropped, in the order of dropping.
     details: Vec<usize>,
+    /// Columns that are dropped after all others.
+    answer: Vec<usize>,
 }
 
 /// A table as text.
@@ -49,6 +51,7 @@ impl TextTable {
             aligns: columns.iter().map(|(_, align)| *align).collect(),
             rows: vec![columns.iter().map(|(heading, _)| (*heading).to_owned()).collect()],
             details: Vec::new(),
+            answer: Vec::new(),
         }
     }
 
@@ -66,9 +69,24 @@ impl TextTable {
     /// too wide.
     #[must_use]
     pub fn without_first(mut self, headings: &[&str]) -> Self {
-        let column = |heading: &&str| self.rows[0].iter().position(|other| other.trim() == *heading);
-        self.details = headings.iter().filter_map(column).collect();
+        self.details = self.columns_of(headings);
         self
+    }
+
+    /// Returns the table with these columns marked as its answer, the most important first. Where the table is
+    /// too wide, all others but the first column are dropped before them.
+    #[must_use]
+    pub fn answered_by(mut self, headings: &[&str]) -> Self {
+        self.answer = self.columns_of(headings);
+        self
+    }
+
+    fn columns_of(&self, headings: &[&str]) -> Vec<usize> {
+        let mut columns = Vec::new();
+        for heading in headings {
+            columns.extend((0..self.aligns.len()).filter(|column| self.rows[0][*column].trim() == *heading));
+        }
+        columns
     }
 
     /// Appends a row; it has one cell per column.
@@ -104,7 +122,7 @@ impl TextTable {
         let mut widths = self.fitting_widths(&shown, &natural, limit);
         // Words are at their minimum and it is still too wide: drop columns from the right.
         while widths.iter().sum::<usize>() + 2 * shown.len() > limit + 2 && shown.len() > COLUMNS_KEPT {
-            let last = shown.pop().expect("there are several");
+            let last = shown.remove(self.least_needed(&shown));
             left_out.push(self.rows[0][last].trim());
             widths = self.fitting_widths(&shown, &natural, limit);
         }
@@ -119,6 +137,17 @@ impl TextTable {
             (_, some) => format!("(--wide also shows: {})\n", some.join(", ")),
         };
         RenderedTable { rows, note }
+    }
+
+    /// Returns the index of the shown column that is dropped next: the last that is neither the first nor of
+    /// the answer, then the least important of the answer.
+    fn least_needed(&self, shown: &[usize]) -> usize {
+        let other = (1..shown.len()).rev().find(|at| !self.answer.contains(&shown[*at]));
+        let least = || {
+            let of_answer = self.answer.iter().rev();
+            of_answer.filter_map(|column| shown.iter().position(|other| other == column)).find(|at| *at > 0)
+        };
+        other.or_else(least).unwrap_or(shown.len() - 1)
     }
 
     fn natural_width(&self, column: usize) -> usize {
@@ -148,9 +177,8 @@ impl TextTable {
         let mut cells = Vec::new();
         for (&column, &width) in shown.iter().zip(widths) {
             let pieces = wrap(&row[column], width).into_iter();
-            let fits = |piece: String| if display_width(&piece) > width { cut(&piece, width) } else { piece };
             cells.push(match self.aligns[column] {
-                Align::Left => pieces.map(fits).collect(),
+                Align::Left => pieces.flat_map(|piece| split(&piece, width)).collect(),
                 Align::Right => vec![row[column].clone()],
             });
         }
@@ -209,6 +237,13 @@ mod tests {
             assert!(text.lines().all(|line| display_width(line) <= width), "{width}:\n{text}");
             assert!(text.contains("12345678") && text.contains("five"), "{width}:\n{text}");
         }
+    }
+
+    #[test]
+    fn columns_of_the_answer_go_last() {
+        let answered = table().answered_by(&["why"]).render_within(Some(36)).into_text();
+        assert!(answered.contains("five") && !answered.contains("12345678"), "{answered}");
+        assert_eq!(answered.lines().last(), Some("(--wide also shows: value)"));
     }
 
     #[test]

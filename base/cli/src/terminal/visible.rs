@@ -33,17 +33,19 @@ pub(super) fn display_width(line: &str) -> usize {
     UnicodeWidthStr::width(line)
 }
 
-/// Returns the beginning of a text in at most this many columns, with `…` for the rest.
-pub(super) fn cut(text: &str, width: usize) -> String {
-    let mut kept = String::new();
+/// Splits a text into pieces of at most this many columns, wherever that is: a word that is too long for its
+/// column is shown whole.
+pub(super) fn split(text: &str, width: usize) -> Vec<String> {
+    let mut pieces = vec![String::new()];
     for character in text.chars() {
-        kept.push(character);
-        if display_width(&kept) + 1 > width {
-            kept.pop();
-            break;
+        let piece = pieces.last_mut().expect("there is one");
+        piece.push(character);
+        if display_width(piece) > width && piece.chars().count() > 1 {
+            piece.pop();
+            pieces.push(character.to_string());
         }
     }
-    kept + "…"
+    pieces
 }
 
 /// Wraps a sentence at spaces into pieces of at most `width` columns, if its words allow. Later pieces
@@ -144,6 +146,9 @@ mod tests {
 
     #[test]
     fn wide_characters_count_twice() {
-        assert_eq!((display_width("日本"), cut("日本語", 5)), (4, "日本…".to_owned()));
+        assert_eq!(
+            (display_width("日本"), split("日本語", 5)),
+            (4, vec!["日本".to_owned(), "語".to_owned()])
+        );
     }
 }

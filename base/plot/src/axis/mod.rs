@@ -5,7 +5,7 @@
 
 pub(crate) mod ticks;
 
-use crate::unit::{Unit, significant};
+use crate::unit::{Unit, UnitPrefix, significant};
 use ticks::{LinearTicks, ceil_log10, duration_ticks, floor_log10, log_minor, log_ticks};
 
 /// Absolute values that an axis accepts; beyond them, arithmetic on ranges would overflow or underflow.
@@ -174,15 +174,40 @@ impl Axis {
             values = LinearTicks::new(lo, hi, count).within(lo, hi);
             values.retain(|&t| t > 0.0);
         }
-        let ticks = values.into_iter().map(|value| Tick { value, label: self.log_label(value) }).collect();
+        let common = self.common_prefix(&values);
+        let suffix = common.as_ref().map_or("", |prefix| prefix.suffix.as_str());
+        let (on_ticks, in_title) = if self.label.is_empty() { (suffix, "") } else { ("", suffix) };
+        let label = |value: f64| match &common {
+            Some(prefix) => format!("{}{on_ticks}", significant(value / prefix.size)),
+            None => self.log_label(value),
+        };
+        let ticks = values.into_iter().map(|value| Tick { value, label: label(value) }).collect();
         ResolvedAxis {
             scale: self.scale,
             lo,
             hi,
             ticks,
             minor: log_minor(lo, hi),
-            title: titled(&self.label, ""),
+            title: titled(&self.label, in_title),
         }
+    }
+
+    /// Returns the prefix in which all ticks of a log axis have few digits: that of the tick in the middle,
+    /// or the nearest; `None` if the range is too wide for one, or the unit has none. Ticks at minutes, hours
+    /// and days keep their own.
+    fn common_prefix(&self, ticks: &[f64]) -> Option<UnitPrefix> {
+        const SHORT: std::ops::RangeInclusive<f64> = 0.0009..=10_000.1;
+        if !matches!(self.unit, Unit::Seconds | Unit::Bytes | Unit::BytesPerSec | Unit::PerSec) {
+            return None;
+        }
+        let last = *ticks.last()?;
+        if self.unit == Unit::Seconds && last >= 60.0 {
+            return None;
+        }
+        let middle = ticks.len() / 2;
+        let candidates = ticks[middle..].iter().chain(ticks[..middle].iter().rev());
+        let mut prefixes = candidates.map(|tick| self.unit.prefix(*tick));
+        prefixes.find(|prefix| ticks.iter().all(|tick| SHORT.contains(&(tick / prefix.size))))
     }
 
     /// Returns the label of a tick of a log axis.
@@ -355,13 +380,19 @@ mod tests {
         let (ticks, title) = labels(&Axis::linear("p", Unit::Plain), &[0.0, 1e-6]);
         assert_eq!((ticks.join(" "), title.as_str()), ("0 0.2 0.4 0.6 0.8 1.0".to_owned(), "p (×10⁻⁶)"));
         let (ticks, _) = labels(&Axis::log("latency", Unit::Seconds), &[2e-5, 3.0]);
-        assert_eq!(ticks.join(" "), "100us 10ms 1s");
+        assert_eq!(ticks.join(" "), "0.1 10 1000");
+        let (ticks, title) = labels(&Axis::log("latency", Unit::Seconds), &[5e-4, 1.5e-3]);
+        assert_eq!((ticks.join(" "), title.as_str()), ("0.5 1 2".to_owned(), "latency (ms)"));
+        let (ticks, title) = labels(&Axis::log("", Unit::Bytes), &[500.0, 5e4]);
+        assert_eq!((ticks.join(" "), title.as_str()), ("0.1kB 1kB 10kB 100kB".to_owned(), ""));
+        let (ticks, _) = labels(&Axis::log("size", Unit::Bytes), &[1.0, 1e12]);
+        assert!(ticks.join(" ").contains("1kB"), "too wide for one unit: {ticks:?}");
         let (ticks, _) = labels(&Axis::log("share", Unit::Percent), &[1e-4, 1.0]);
         assert_eq!(ticks.join(" "), "0.01% 0.1% 1% 10% 100%");
         let (ticks, _) = labels(&Axis::log("rate", Unit::Percent), &[0.03, 1.0]);
         assert_eq!(ticks.join(" "), "1% 10% 100%");
         let (ticks, _) = labels(&Axis::log("burst", Unit::Seconds), &[2.3e-3, 30e-3]);
-        assert_eq!(ticks.join(" "), "2ms 5ms 10ms 20ms 50ms");
+        assert_eq!(ticks.join(" "), "2 5 10 20 50");
         let (ticks, _) = labels(&Axis::log("share", Unit::Percent), &[1.0]);
         assert_eq!(ticks.join(" "), "20% 50% 100%");
         let (ticks, _) = labels(&Axis::log("gap", Unit::Seconds), &[1e-3, 9e5]);

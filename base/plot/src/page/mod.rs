@@ -15,6 +15,8 @@ use crate::xml::Xml;
 const COLUMN_PX: f64 = 960.0;
 /// The gap between charts beside each other in pixels.
 const GAP_PX: f64 = 28.0;
+/// Minimum number of sections with a heading for a list of contents.
+const LISTED_MIN: usize = 3;
 
 /// A number that answers the reader's first question: a value in large type over a label.
 #[derive(Debug, Clone)]
@@ -170,6 +172,11 @@ struct Section {
     blocks: Vec<Block>,
 }
 
+/// Returns the name of a section in links.
+fn section_id(number: usize) -> String {
+    format!("section-{number}")
+}
+
 /// A report page, to be written as one HTML document.
 #[derive(Debug, Clone)]
 pub struct Page {
@@ -232,14 +239,44 @@ impl Page {
                 xml.text_element("p", &[("class", "lead".into())], &self.lead);
             }
         });
-        for section in &self.sections {
+        let mut sections = self.sections.iter().enumerate().peekable();
+        // Sections without a heading belong to the answer at the top.
+        while let Some((_, section)) = sections.next_if(|(_, section)| section.heading.is_empty()) {
             xml.element("section", &[], |xml| {
+                section.blocks.iter().for_each(|block| block.write(xml, COLUMN_PX));
+            });
+        }
+        self.write_contents(xml);
+        for (number, section) in sections {
+            xml.element("section", &[("id", section_id(number).into())], |xml| {
                 if !section.heading.is_empty() {
                     xml.text_element("h2", &[], &section.heading);
                 }
                 section.blocks.iter().for_each(|block| block.write(xml, COLUMN_PX));
             });
         }
+        self.write_footer(xml);
+    }
+
+    /// Writes links to the sections, unless there are few.
+    fn write_contents(&self, xml: &mut Xml) {
+        let headed = || self.sections.iter().enumerate().filter(|(_, section)| !section.heading.is_empty());
+        if headed().count() < LISTED_MIN {
+            return;
+        }
+        xml.element("nav", &[("class", "contents".into()), ("aria-label", "Contents".into())], |xml| {
+            xml.element("ul", &[], |xml| {
+                for (number, section) in headed() {
+                    xml.element("li", &[], |xml| {
+                        let target = format!("#{}", section_id(number));
+                        xml.text_element("a", &[("href", target.into())], &section.heading);
+                    });
+                }
+            });
+        });
+    }
+
+    fn write_footer(&self, xml: &mut Xml) {
         if !self.footer.is_empty() {
             xml.element("footer", &[], |xml| {
                 self.footer.iter().for_each(|line| xml.text_element("p", &[], line));

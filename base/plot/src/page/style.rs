@@ -48,6 +48,10 @@ figcaption{font-weight:600;margin-bottom:6px;overflow-wrap:anywhere}
 .facts div{display:flex;flex-direction:column-reverse}
 .facts dt{color:var(--soft);font-size:13px}
 .facts dd{margin:0;font-size:26px;line-height:1.25;font-weight:600}
+.contents ul{list-style:none;display:flex;flex-wrap:wrap;gap:4px 20px;margin:20px 0 0;padding:0;font-size:14px}
+.contents a{color:var(--p0);text-decoration:none;overflow-wrap:anywhere}
+.contents a:hover{text-decoration:underline}
+@media print{.contents{display:none}}
 .grid-of{display:grid;gap:0 28px}
 .grid-of>div{min-width:0}
 .grid-2{grid-template-columns:repeat(2,minmax(0,1fr))}

@@ -44,6 +44,22 @@ const FOREIGN: [ForeignFile; 12] = [
     },
 ];
 
+/// Number of bytes in which the first lines of a capture are looked for.
+const VERBOSE_BYTES: usize = 1000;
+/// Words in the first lines of captures that are printed with more than requests need.
+const VERBOSE_CAPTURES: [(&str, &str, &str); 2] = [
+    (
+        ", ethertype IP",
+        "it is printed with the headers of the link (tcpdump -e)",
+        "print it without -e: tcpdump -tt -n -r FILE > capture.txt",
+    ),
+    (
+        " (tos 0x",
+        "it is printed with details of each packet in several lines (tcpdump -v)",
+        "print it without -v: tcpdump -tt -n -r FILE > capture.txt",
+    ),
+];
+
 /// Keys at the beginning of JSON documents, the document, and the command that reads it.
 const DOCUMENTS: [(&str, &str, &str); 5] = [
     ("\"resourceSpans\"", SPANS, SPANS_REMEDY),
@@ -81,6 +97,10 @@ pub(super) fn recognise(head: &[u8]) -> Option<TraceErrorKind> {
             "it is a log of fio's latencies or rates",
             "record the requests themselves with fio --write_iolog=FILE",
         );
+    }
+    let beginning = String::from_utf8_lossy(&head[..head.len().min(VERBOSE_BYTES)]);
+    if let Some(&(_, what, remedy)) = VERBOSE_CAPTURES.iter().find(|(words, ..)| beginning.contains(words)) {
+        return unreadable(what, remedy);
     }
     let text = head.trim_ascii_start();
     if !matches!(text.first(), Some(b'{' | b'[')) {

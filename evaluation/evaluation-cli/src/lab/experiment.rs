@@ -13,6 +13,7 @@ use lab::experiment::{
 };
 use model::OperationError;
 use operation::files::{check_writable, write_wanted};
+use operation::text::known_words;
 use operation::text::time;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -49,7 +50,7 @@ pub(crate) struct RunArgs {
     /// Folder with `traces`; policies, fig-3.5 and fig-3.7 need none.
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
-    /// Only these policies: none, proportional, feedback, edf, by-slo, tailwright.
+    /// These policies instead of the experiment's own: none, proportional, feedback, edf, by-slo, tailwright.
     #[arg(long = "policies", alias = "policy", value_name = "POLICY,…", value_delimiter = ',', value_parser = policy)]
     policy: Vec<PolicyName>,
     /// Only these cases, by name.
@@ -82,7 +83,7 @@ pub(crate) struct RunArgs {
 
 fn policy(text: &str) -> Result<PolicyName, String> {
     let found = PolicyName::ALL.into_iter().find(|policy| policy.name() == text);
-    found.ok_or_else(|| format!("expected one of {}", PolicyName::ALL.map(PolicyName::name).join(", ")))
+    found.ok_or_else(|| known_words(text, &PolicyName::ALL.map(PolicyName::name)))
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<VerbAnswer, OperationError> {
@@ -151,8 +152,7 @@ fn answer(args: &RunArgs, view: &ExperimentView) -> Result<VerbAnswer, Operation
 fn known(name: &str) -> Result<&'static LabExperiment, OperationError> {
     find_experiment(name).ok_or_else(|| {
         let names: Vec<&str> = EXPERIMENTS.iter().map(|experiment| experiment.name).collect();
-        OperationError::input(format_args!("there is no experiment '{name}'"))
-            .hint(format_args!("there are {}", names.join(", ")))
+        OperationError::input(format_args!("there is no experiment '{name}'")).hint(known_words(name, &names))
     })
 }
 
@@ -173,15 +173,18 @@ fn chosen(args: &RunArgs, experiment: &LabExperiment) -> Result<Vec<PolicyName>,
     if let Some(unknown) = args.case.iter().find(|name| !has_case(name)) {
         let names: Vec<&str> = experiment.cases.iter().map(|case| case.name).collect();
         return Err(OperationError::input(format_args!("{} has no case '{unknown}'", experiment.name))
-            .hint(format_args!("it has {}", names.join(", "))));
+            .hint(known_words(unknown, &names)));
     }
-    if let Some(unknown) = args.policy.iter().find(|policy| !experiment.policies.contains(policy)) {
-        let names: Vec<&str> = experiment.policies.iter().map(|policy| policy.name()).collect();
-        let said = format_args!("{} does not compare the policy '{}'", experiment.name, unknown.name());
-        return Err(OperationError::input(said).hint(format_args!("it compares {}", names.join(", "))));
+    let offered = experiment.offered_policies();
+    if let Some(unknown) = args.policy.iter().find(|policy| !offered.contains(policy)) {
+        let names: Vec<&str> = offered.iter().map(|policy| policy.name()).collect();
+        let said = format_args!("{} cannot run the policy '{}'", experiment.name, unknown.name());
+        return Err(OperationError::input(said).hint(format_args!("it can run {}", names.join(", "))));
     }
-    let wanted = |policy: &PolicyName| args.policy.is_empty() || args.policy.contains(policy);
-    Ok(experiment.policies.iter().copied().filter(wanted).collect())
+    if args.policy.is_empty() {
+        return Ok(experiment.policies.to_vec());
+    }
+    Ok(offered.iter().copied().filter(|policy| args.policy.contains(policy)).collect())
 }
 
 fn list() -> String {

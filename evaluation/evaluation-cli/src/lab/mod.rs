@@ -16,6 +16,7 @@ pub(crate) use stand::{LabDocument, RemovedLabDocument};
 
 const HELP: &str = "\
 Examples:
+  tailwright lab run                 the experiments that there are
   tailwright lab up memcached ssd
   tailwright lab status
   tailwright lab run policies

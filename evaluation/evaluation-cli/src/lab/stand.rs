@@ -7,7 +7,8 @@ use cli::interrupt::undo_on_termination;
 use cli::terminal::{self, Align, Talk, TextTable, talk};
 use enforce::command::Programs;
 use lab::persistent_lab::{
-    LabFolder, LabSpecification, LabState, RecordedHost, RecordedServer, bring_up, read_state, take_down,
+    LabFolder, LabSpecification, LabState, RecordedHost, RecordedServer, STORE, bring_up, read_state,
+    take_down,
 };
 use lab::servers::{LAB_SERVERS, LabServer};
 use model::OperationError;
@@ -52,7 +53,7 @@ pub(crate) struct UpArgs {
     names: Vec<&'static LabServer>,
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=200), help = "Hosts client-1, client-2, …")]
     clients: u8,
-    /// Servers listen on 127.0.0.1 of their host only.
+    /// Servers listen on 127.0.0.1 of their host only; clients are given the address that a proxy takes.
     #[arg(long)]
     behind_proxy: bool,
     #[command(flatten)]
@@ -161,8 +162,8 @@ struct LabServerDocument<'a> {
 }
 
 fn print(state: &LabState, as_json: bool) {
-    let servers = state.servers.iter();
     if as_json {
+        let servers = state.servers.iter();
         let servers =
             servers.map(|server| LabServerDocument { server, running: server.is_running() }).collect();
         return terminal::print(&operation::document::document(&LabDocument {
@@ -178,9 +179,21 @@ fn print(state: &LabState, as_json: bool) {
     terminal::print_text(&(table.render() + "\n"));
     let mut table =
         TextTable::new(&[("server", Align::Left), ("", Align::Left), ("clients use", Align::Left)]);
-    for server in servers {
-        let state = if server.is_running() { "running" } else { "ENDED" };
-        table.row(vec![server.name.clone(), state.to_owned(), server.uri.clone()]);
+    for server in &state.servers {
+        let running = if server.is_running() { "running" } else { "ENDED" };
+        table.row(vec![server.name.clone(), running.to_owned(), server.uri.clone()]);
     }
     terminal::print_text(&table.render());
+    let hidden: Vec<&str> = state
+        .servers
+        .iter()
+        .filter(|server| server.behind_proxy)
+        .map(|server| server.name.as_str())
+        .collect();
+    if !hidden.is_empty() {
+        terminal::print_text(&format!(
+            "\nOn 127.0.0.1 of `{STORE}` only: {}. Clients reach these addresses when `tailwright proxy` listens there.\n",
+            hidden.join(", ")
+        ));
+    }
 }

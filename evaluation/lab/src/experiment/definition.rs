@@ -172,6 +172,15 @@ pub struct LabExperiment {
 }
 
 impl LabExperiment {
+    /// Returns the policies that can be run in the experiment. The proxy of the emulated SSD has all; the link
+    /// has those that kernels of hosts enforce.
+    pub fn offered_policies(&self) -> &'static [PolicyName] {
+        match self.bottleneck {
+            Bottleneck::Device => &PolicyName::ALL,
+            Bottleneck::Link => self.policies,
+        }
+    }
+
     /// The emulated SSD: four channels; 4 KiB are read in 1.02 ms and written in 1.53 ms, so that it serves 3900 reads per
     /// second.
     pub const DEVICE: SsdModel = SsdModel {

@@ -10,7 +10,7 @@ use model::OperationError;
 use std::time::{Duration, Instant};
 
 /// The name of the host on which all servers run.
-pub(crate) const STORE: &str = "store";
+pub const STORE: &str = "store";
 /// Time that killed processes have to end.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two checks whether a killed process has ended.
@@ -148,7 +148,9 @@ fn ensure_running(
     let netns = host.netns.clone();
     let uri = service.uri(host.ipv4.into());
     if let Some(index) = state.servers.iter().position(|server| server.name == service.name()) {
-        if state.servers[index].is_running() && state.servers[index].uri == uri {
+        let server = &state.servers[index];
+        let listens_there = server.uri == uri && server.behind_proxy == service.is_behind_proxy();
+        if server.is_running() && listens_there {
             return Ok(false);
         }
         kill_server(&state.servers.remove(index));
@@ -164,6 +166,7 @@ fn ensure_running(
     state.servers.push(RecordedServer {
         name: service.name().to_owned(),
         uri,
+        behind_proxy: service.is_behind_proxy(),
         pid: process.pid(),
         started: started_at(process.pid()).unwrap_or(0),
         log: process.log().to_owned(),

@@ -7,5 +7,5 @@
 mod lifecycle;
 mod state;
 
-pub use lifecycle::{LabSpecification, bring_up, take_down};
+pub use lifecycle::{LabSpecification, STORE, bring_up, take_down};
 pub use state::{LabFolder, LabState, RecordedHost, RecordedServer, read_state};

@@ -50,8 +50,11 @@ pub struct RecordedHost {
 pub struct RecordedServer {
     /// The name of the service.
     pub name: String,
-    /// The URI under which clients reach it.
+    /// The URI under which clients reach it, or a proxy in front of it.
     pub uri: String,
+    /// True if it listens on 127.0.0.1 of its host only: clients reach it when a proxy listens at the URI.
+    #[serde(default)]
+    pub behind_proxy: bool,
     /// The process that ends the server when it is killed.
     pub pid: u32,
     /// When that process was started, in ticks since boot.

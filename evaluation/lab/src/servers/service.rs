@@ -98,8 +98,9 @@ impl LabService {
         }
     }
 
-    /// The URI for a client that reaches the server's host at `host`. That address is used where the server listens on
-    /// every address; otherwise the one on which it listens.
+    /// Returns the URI for a client that reaches the server's host at `host`. A server that listens on another
+    /// address than all or the loopback one has that in its URI. On the loopback address it listens behind a
+    /// proxy, which takes the host's.
     pub fn uri(&self, host: IpAddr) -> String {
         match self {
             Self::Memcached(server) => format!("memcached://{}", reachable(server.address, host)),
@@ -113,6 +114,18 @@ impl LabService {
                 format!("nbd://{}/{}", reachable(server.address, host), server.exports[0].name)
             }
         }
+    }
+
+    /// Returns true if the server listens on the loopback address only, so that clients need a proxy.
+    pub fn is_behind_proxy(&self) -> bool {
+        let ip = match self {
+            Self::Memcached(server) => server.address.ip(),
+            Self::Nbd(server) => server.address.ip(),
+            Self::Nfs(server) => server.bind,
+            Self::Http(server) => server.address.ip(),
+            Self::Ssd(server) => server.address.ip(),
+        };
+        ip.is_loopback()
     }
 
     /// Checks that the programs are installed that the service and the start of any server need.
@@ -145,9 +158,11 @@ impl LabService {
     }
 }
 
-/// The address with which a server is reached that listens on `listening`, where `host` is one of its host's addresses.
+/// Returns the address for clients of a server that listens on `listening`, where `host` is one of its host's
+/// addresses.
 fn reachable(listening: SocketAddr, host: IpAddr) -> SocketAddr {
-    let ip = if listening.ip().is_unspecified() { host } else { listening.ip() };
+    let ip = listening.ip();
+    let ip = if ip.is_unspecified() || ip.is_loopback() { host } else { ip };
     SocketAddr::new(ip, listening.port())
 }
 
@@ -162,6 +177,8 @@ mod tests {
         assert_eq!(LabService::Nbd(everywhere).uri(host), "nbd://10.77.0.2:10809");
         let inside =
             NfsServer { bind: Ipv4Addr::LOCALHOST.into(), port: 2049, mount_port: 20048, memory: Bytes(1) };
-        assert_eq!(LabService::Nfs(inside).uri(host), "nfs://127.0.0.1/export?nfsport=2049&mountport=20048");
+        let behind_proxy = LabService::Nfs(inside);
+        assert!(behind_proxy.is_behind_proxy());
+        assert_eq!(behind_proxy.uri(host), "nfs://10.77.0.2/export?nfsport=2049&mountport=20048");
     }
 }

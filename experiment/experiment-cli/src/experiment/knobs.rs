@@ -2,7 +2,8 @@
 
 use cli::terminal::{Align, TextTable};
 use experiment::{
-    Knob, KnobTarget, SocketsTakenBack, UndoOutcome, UndoneChange, UndoneJournals, UnreadJournal,
+    Knob, KnobFlag, KnobObstacle, KnobTarget, SocketsTakenBack, UndoOutcome, UndoneChange, UndoneJournals,
+    UnreadJournal,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -43,6 +44,9 @@ struct KnobDocument {
     undone: &'static str,
     costs: &'static str,
     available: bool,
+    /// Flags that the command lacks, if nothing else is missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing_flags: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     why_not: Option<String>,
 }
@@ -58,10 +62,25 @@ struct UndoneDocument {
     detail: Option<String>,
 }
 
+/// Returns the obstacle to a knob; this process stands in for that of --pid.
+fn obstacle(knob: &Knob, target: &KnobTarget) -> Option<KnobObstacle> {
+    knob.obstacle(target, experiment::identity(std::process::id()))
+}
+
+fn with_flags(flags: &[KnobFlag]) -> String {
+    let names: Vec<&str> = flags.iter().map(|flag| flag.name()).collect();
+    format!("with {}", names.join(", "))
+}
+
 /// Formats knobs as one JSON object.
 pub(crate) fn json(knobs: &[&'static Knob], target: &KnobTarget) -> String {
     let document = |knob: &&'static Knob| {
-        let why_not = knob.obstacle(target);
+        let obstacle = obstacle(knob, target);
+        let missing_flags = match &obstacle {
+            Some(KnobObstacle::Flags(flags)) => flags.iter().map(|flag| flag.name()).collect(),
+            _ => Vec::new(),
+        };
+        let why_not = obstacle.map(|obstacle| obstacle.to_string());
         let Knob { name, stages, cause, sets, values, default, verified, undone, costs, .. } = **knob;
         let available = why_not.is_none();
         KnobDocument {
@@ -75,6 +94,7 @@ pub(crate) fn json(knobs: &[&'static Knob], target: &KnobTarget) -> String {
             undone,
             costs,
             available,
+            missing_flags,
             why_not,
         }
     };
@@ -87,16 +107,20 @@ pub(crate) fn table(knobs: &[&'static Knob], target: &KnobTarget) -> String {
         TextTable::new(&[("knob", Align::Left), ("here", Align::Left), ("what it sets", Align::Left)]);
     let mut obstacles = String::new();
     for knob in knobs {
-        let obstacle = knob.obstacle(target);
-        let here = if obstacle.is_none() { "yes" } else { "no" };
-        table.row(vec![knob.name.to_owned(), here.to_owned(), knob.sets.to_owned()]);
-        if let Some(obstacle) = obstacle {
+        let obstacle = obstacle(knob, target);
+        let here = match &obstacle {
+            None => "yes".to_owned(),
+            Some(KnobObstacle::Flags(flags)) => with_flags(flags),
+            Some(KnobObstacle::Machine(_)) => "no".to_owned(),
+        };
+        table.row(vec![knob.name.to_owned(), here, knob.sets.to_owned()]);
+        if let Some(obstacle @ KnobObstacle::Machine(_)) = obstacle {
             obstacles += &format!("  {}: {obstacle}\n", knob.name);
         }
     }
-    let mut text = table.render();
+    let mut text = table.answered_by(&["here"]).render();
     if !obstacles.is_empty() {
-        text += &format!("\nnot here, as the command stands:\n{obstacles}");
+        text += &format!("\nnot here:\n{obstacles}");
     }
     text + "\n`tailwright experiment --list KNOB` says more; --pid, --device and --disk name what it is about\n"
 }
@@ -108,7 +132,11 @@ pub(crate) fn details(knob: &Knob, target: &KnobTarget) -> String {
         Some(default) => format!("; without one {default}"),
     };
     let stages = if knob.stages.is_empty() { "none of its own".to_owned() } else { knob.stages.join(", ") };
-    let here = knob.obstacle(target).map_or("available".to_owned(), |obstacle| format!("no: {obstacle}"));
+    let here = match obstacle(knob, target) {
+        None => "available".to_owned(),
+        Some(KnobObstacle::Flags(flags)) => with_flags(&flags),
+        Some(KnobObstacle::Machine(lack)) => format!("no: {lack}"),
+    };
     let rows = [
         ("sets", knob.sets.to_owned()),
         ("values", format!("{}{default}", knob.values)),

@@ -18,6 +18,7 @@ use experiment::{
 };
 use indicatif::ProgressBar;
 use model::OperationError;
+use operation::text::nearest_word;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use units::{Percentile, Seconds, plural};
@@ -207,8 +208,10 @@ fn try_knob(args: &ExperimentArgs) -> Result<VerbAnswer, OperationError> {
 fn parse(text: &str) -> Result<(&'static Knob, Vec<Option<String>>), OperationError> {
     let (name, values) = text.split_once('=').map_or((text, None), |(name, values)| (name, Some(values)));
     let knob = experiment::knob(name).ok_or_else(|| {
+        let nearest = nearest_word(name, KNOBS.iter().map(|knob| knob.name));
+        let meant = nearest.map_or(String::new(), |nearest| format!("did you mean {nearest}? "));
         OperationError::input(format_args!("there is no knob '{name}'"))
-            .hint("`tailwright experiment --list` has them all")
+            .hint(format_args!("{meant}`tailwright experiment --list` has them all"))
     })?;
     let values: Vec<Option<String>> = match values {
         None => vec![None],
@@ -355,10 +358,7 @@ fn shell_word(text: &str) -> String {
 
 impl ExperimentArgs {
     fn list_knobs(&self) -> Result<VerbAnswer, OperationError> {
-        let mut target = self.target()?;
-        if target.processes.is_empty() {
-            target.processes.extend(experiment::identity(std::process::id()));
-        }
+        let target = self.target()?;
         let listed = match self.knob.as_deref() {
             None => KNOBS.iter().collect(),
             Some(text) => vec![parse(text)?.0],

@@ -332,7 +332,8 @@ impl TriedKnob<'_> {
         if let Some(energy) = &comparison.energy_per_request_j {
             rows.push(row("energy/request".into(), energy, &joules));
         }
-        TextTable::of_rows(&[label, "off", "on", "difference", "÷ off", "interval"], 1, rows).render()
+        let table = TextTable::of_rows(&[label, "off", "on", "difference", "÷ off", "interval"], 1, rows);
+        table.answered_by(&["difference", "÷ off", "interval"]).render()
     }
 
     /// Describes reasons to doubt the answer; empty if there are none.

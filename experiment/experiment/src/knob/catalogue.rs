@@ -1,8 +1,10 @@
 //! All knobs. Causes are named as in *Tales of the Tail*, Table 1.
 
-use super::definition::{Knob, KnobTarget};
+use super::definition::{Knob, KnobFlag, KnobObstacle, KnobTarget, PID_NAMES};
 use super::rights::missing_right;
 use super::{files, groups, interrupts, sockets, threads};
+use crate::linux::socket_place_unusable;
+use crate::setting::ProcessIdentity;
 
 const BACKGROUND: &str = "background processes";
 const ORDER: &str = "background processes, non-FIFO scheduling";
@@ -34,6 +36,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: "there is nothing to verify",
         undone: "there is nothing to undo",
         costs: "nothing",
+        flags: &[],
         plan: threads::nothing,
     },
     Knob {
@@ -46,6 +49,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: READ_BACK,
         undone: WRITTEN_BACK,
         costs: "other tasks starve while the server has work; the kernel keeps 5 % of a CPU for them",
+        flags: &[KnobFlag::Pid],
         plan: threads::fifo,
     },
     Knob {
@@ -58,6 +62,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: READ_BACK,
         undone: WRITTEN_BACK,
         costs: "as fifo",
+        flags: &[KnobFlag::Pid],
         plan: threads::round_robin,
     },
     Knob {
@@ -70,6 +75,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: READ_BACK,
         undone: WRITTEN_BACK,
         costs: "waits for a CPU become longer where others run",
+        flags: &[KnobFlag::Pid],
         plan: threads::batch,
     },
     Knob {
@@ -82,6 +88,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: READ_BACK,
         undone: WRITTEN_BACK,
         costs: "more switches between tasks",
+        flags: &[KnobFlag::Pid],
         plan: threads::slice,
     },
     Knob {
@@ -94,6 +101,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: READ_BACK,
         undone: WRITTEN_BACK,
         costs: "others get less of the CPU",
+        flags: &[KnobFlag::Pid],
         plan: threads::nice,
     },
     Knob {
@@ -106,6 +114,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "other sessions get less of the CPU; a session that outlives the process named keeps it",
+        flags: &[KnobFlag::Pid],
         plan: threads::autogroup_nice,
     },
     Knob {
@@ -118,6 +127,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: "read back from each thread (sched_getaffinity)",
         undone: WRITTEN_BACK,
         costs: "a thread waits for its CPU while another one idles",
+        flags: &[KnobFlag::Pid],
         plan: threads::pin,
     },
     Knob {
@@ -130,6 +140,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: READ_BACK,
         undone: WRITTEN_BACK,
         costs: "that process hardly runs; locks that it holds are held for longer",
+        flags: &[],
         plan: threads::demote,
     },
     Knob {
@@ -142,6 +153,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "other groups get less of the CPU",
+        flags: &[KnobFlag::Pid],
         plan: files::cpu_shares,
     },
     Knob {
@@ -154,6 +166,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "the group may take what others were promised",
+        flags: &[KnobFlag::Pid],
         plan: files::cpu_quota,
     },
     Knob {
@@ -166,6 +179,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "as pin, for all processes of the group",
+        flags: &[KnobFlag::Pid],
         plan: files::group_cpus,
     },
     Knob {
@@ -178,6 +192,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "other groups get less of the CPU",
+        flags: &[KnobFlag::Pid],
         plan: groups::cpu_weight,
     },
     Knob {
@@ -190,6 +205,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: "read back from files and threads",
         undone: WRITTEN_BACK,
         costs: "throughput, where that CPU has little to do",
+        flags: &[KnobFlag::Device],
         plan: interrupts::interrupt_core,
     },
     Knob {
@@ -202,6 +218,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "irqbalance sets it back",
+        flags: &[KnobFlag::Device],
         plan: interrupts::irq_affinity,
     },
     Knob {
@@ -214,6 +231,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "an interrupt between CPUs for each burst of packets",
+        flags: &[KnobFlag::Device],
         plan: interrupts::receive_steering,
     },
     Knob {
@@ -226,6 +244,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "queues that no CPU uses",
+        flags: &[KnobFlag::Device],
         plan: interrupts::transmit_steering,
     },
     Knob {
@@ -238,6 +257,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "a wake-up for each burst of packets",
+        flags: &[KnobFlag::Device],
         plan: interrupts::threaded_napi,
     },
     Knob {
@@ -250,6 +270,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "CPU time while waiting",
+        flags: &[],
         plan: files::busy_poll,
     },
     Knob {
@@ -262,6 +283,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "acts on clients that reconnect in every period, and on all servers of the machine",
+        flags: &[],
         plan: files::congestion_control,
     },
     Knob {
@@ -274,6 +296,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: SOCKETS,
         undone: SOCKETS_BACK,
         costs: "on: more packets; off: small answers wait for acknowledgements of earlier ones",
+        flags: &[KnobFlag::Pid, KnobFlag::Port],
         plan: sockets::no_delay,
     },
     Knob {
@@ -286,6 +309,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: SOCKETS,
         undone: SOCKETS_BACK,
         costs: "new connections have it within 100 ms; it begins with the present window; what bbr has paced stays paced",
+        flags: &[KnobFlag::Pid, KnobFlag::Port],
         plan: sockets::congestion_control,
     },
     Knob {
@@ -298,6 +322,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: "read back from the device",
         undone: "the kernel does it when the file is closed, or this program ends",
         costs: "energy; idle CPUs poll",
+        flags: &[],
         plan: files::wakeup_latency,
     },
     Knob {
@@ -310,6 +335,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "energy",
+        flags: &[],
         plan: files::idle_states,
     },
     Knob {
@@ -322,6 +348,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "energy",
+        flags: &[],
         plan: files::governor,
     },
     Knob {
@@ -334,6 +361,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: "what was before is written back: the scheduler, then its settings and nr_requests",
         costs: "CPU time, fairness between processes; nr_requests is the kernel's default while it is on",
+        flags: &[KnobFlag::Disk],
         plan: files::io_scheduler,
     },
     Knob {
@@ -346,6 +374,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "throughput, where it is too short",
+        flags: &[KnobFlag::Disk],
         plan: files::queue_depth,
     },
     Knob {
@@ -358,6 +387,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "a limit delays the group itself; without one it may delay others",
+        flags: &[KnobFlag::Pid, KnobFlag::Disk],
         plan: groups::io_max,
     },
     Knob {
@@ -370,6 +400,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: FILE,
         undone: WRITTEN_BACK,
         costs: "groups with longer targets are throttled while this one misses its own",
+        flags: &[KnobFlag::Pid, KnobFlag::Disk],
         plan: groups::io_latency,
     },
     Knob {
@@ -382,6 +413,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: "the command exits with 0",
         undone: "--revert is run, also where --apply was cut short",
         costs: "what the commands do",
+        flags: &[KnobFlag::Commands],
         plan: threads::command,
     },
     Knob {
@@ -394,6 +426,7 @@ pub const KNOBS: [Knob; 31] = [
         verified: "the command runs until it is ended",
         undone: "the command and all that it has started are ended",
         costs: "connections begin anew in every period, also with the knob off",
+        flags: &[KnobFlag::Load],
         plan: threads::load,
     },
 ];
@@ -404,13 +437,31 @@ pub fn knob(name: &str) -> Option<&'static Knob> {
 }
 
 impl Knob {
-    /// Returns the reason why the knob cannot be used on this machine, without changing anything.
-    pub fn obstacle(&self, target: &KnobTarget) -> Option<String> {
-        let example = self.default.or_else(|| example(self.name));
-        match (self.plan)(target, example.unwrap_or_default()) {
-            Err(error) => Some(error.message),
-            Ok(changes) => missing_right(&changes).map(|error| error.message),
+    /// Returns the reason why the knob cannot be used on this machine, without changing anything. A target
+    /// without processes is tried with the process `stand_in`.
+    pub fn obstacle(&self, target: &KnobTarget, stand_in: Option<ProcessIdentity>) -> Option<KnobObstacle> {
+        let mut tried = target.clone();
+        if tried.processes.is_empty() {
+            tried.processes.extend(stand_in);
         }
+        let missing = self.missing_flags(&tried);
+        if !missing.is_empty() {
+            let lack = if self.flags.contains(&KnobFlag::Port) { socket_place_unusable() } else { None };
+            return Some(match lack {
+                Some(error) => KnobObstacle::Machine(error.message),
+                None => KnobObstacle::Flags(self.missing_flags(target)),
+            });
+        }
+        let example = self.default.or_else(|| example(self.name));
+        let error = match (self.plan)(&tried, example.unwrap_or_default()) {
+            Err(error) => error,
+            Ok(changes) => missing_right(&changes)?,
+        };
+        // The stand-in has no group of its own, as most servers do.
+        if target.processes.is_empty() && error.message.starts_with(PID_NAMES) {
+            return Some(KnobObstacle::Flags(vec![KnobFlag::Pid]));
+        }
+        Some(KnobObstacle::Machine(error.message))
     }
 }
 

@@ -20,6 +20,63 @@ pub struct KnobTarget {
     pub load: Option<(String, String)>,
 }
 
+/// A flag of the command that names what a knob is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnobFlag {
+    Pid,
+    Port,
+    Device,
+    Disk,
+    Commands,
+    Load,
+}
+
+impl KnobFlag {
+    /// Returns the flag as it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pid => "--pid",
+            Self::Port => "--port",
+            Self::Device => "--device",
+            Self::Disk => "--disk",
+            Self::Commands => "--apply and --revert",
+            Self::Load => "--load-command and --load-off",
+        }
+    }
+
+    fn is_given(self, target: &KnobTarget) -> bool {
+        match self {
+            Self::Pid => !target.processes.is_empty(),
+            Self::Port => !target.ports.is_empty(),
+            Self::Device => target.device.is_some(),
+            Self::Disk => target.disk.is_some(),
+            Self::Commands => target.commands.is_some(),
+            Self::Load => target.load.is_some(),
+        }
+    }
+}
+
+/// Reason why a knob cannot be tried as the command stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KnobObstacle {
+    /// The command lacks flags, and nothing else is known to be missing.
+    Flags(Vec<KnobFlag>),
+    /// This machine, process or target does not have it.
+    Machine(String),
+}
+
+impl std::fmt::Display for KnobObstacle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Flags(flags) => {
+                let names: Vec<&str> = flags.iter().map(|flag| flag.name()).collect();
+                write!(f, "expected {}", names.join(" and "))
+            }
+            Self::Machine(lack) => f.write_str(lack),
+        }
+    }
+}
+
 /// One knob and its description.
 #[derive(Debug, Clone, Copy)]
 pub struct Knob {
@@ -40,10 +97,17 @@ pub struct Knob {
     pub undone: &'static str,
     /// Costs and risks.
     pub costs: &'static str,
+    /// Flags that name what it is about.
+    pub(super) flags: &'static [KnobFlag],
     pub(super) plan: fn(&KnobTarget, &str) -> Result<Vec<PlannedChange>, OperationError>,
 }
 
 impl Knob {
+    /// Returns the flags that the knob needs and the target lacks.
+    pub(super) fn missing_flags(&self, target: &KnobTarget) -> Vec<KnobFlag> {
+        self.flags.iter().copied().filter(|flag| !flag.is_given(target)).collect()
+    }
+
     /// Returns the changes that give the knob a value.
     ///
     /// # Errors
@@ -63,6 +127,9 @@ impl Knob {
         })
     }
 }
+
+/// Beginning of the message about a process that stands for one of --pid and lacks a control group.
+pub(super) const PID_NAMES: &str = "expected --pid";
 
 /// Parses a numeric value within limits.
 pub(super) fn number<T: std::str::FromStr + PartialOrd + std::fmt::Display>(

@@ -1,6 +1,6 @@
 //! Knobs that are kernel files: sysctls, idle states, disks, control groups.
 
-use super::definition::{KnobTarget, lacking, number};
+use super::definition::{KnobTarget, PID_NAMES, lacking, number};
 use super::threads::cpus_of;
 use crate::cpu_list;
 use crate::setting::{FileForm, PlannedChange, ProcessIdentity, Setting};
@@ -155,7 +155,7 @@ fn group(process: ProcessIdentity, controller: &str) -> Result<PathBuf, Operatio
     if path == "/" {
         // Without --pid the processes are this one alone, which the user did not name.
         return Err(match process.id == std::process::id() {
-            true => lacking(format_args!("expected --pid of a server in a control group of {controller}")),
+            true => lacking(format_args!("{PID_NAMES} of a server in a control group of {controller}")),
             false => {
                 lacking(format_args!("process {} is in the root control group of {controller}", process.id))
             }

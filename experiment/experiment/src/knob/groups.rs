@@ -1,6 +1,6 @@
 //! Knobs that are files of control groups, version 2: weight of the server's group, and limits of its I/O.
 
-use super::definition::{KnobTarget, lacking, number};
+use super::definition::{KnobTarget, PID_NAMES, lacking, number};
 use super::files::{disk, file};
 use crate::linux::LinuxSettings;
 use crate::setting::{FileForm, PlannedChange, ProcessIdentity, Setting, SettingStore as _};
@@ -114,7 +114,7 @@ fn group(process: ProcessIdentity) -> Result<String, OperationError> {
     match group {
         // Without --pid the processes are this one alone.
         Some("/") | None if process.id == std::process::id() => {
-            Err(lacking("expected --pid of a server in a control group of version 2"))
+            Err(lacking(format_args!("{PID_NAMES} of a server in a control group of version 2")))
         }
         Some("/") | None => Err(lacking(format_args!(
             "process {} is in the root control group of version 2, which has no limits",

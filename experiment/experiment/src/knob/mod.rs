@@ -13,5 +13,5 @@ mod sockets;
 mod threads;
 
 pub use catalogue::{KNOBS, knob};
-pub use definition::{Knob, KnobTarget};
+pub use definition::{Knob, KnobFlag, KnobObstacle, KnobTarget};
 pub use rights::missing_right;

@@ -20,6 +20,6 @@ pub use process::{boot, identity, is_alive, threads};
 pub(crate) use process::{capabilities, cpu_time_ns, scheduling_limits};
 pub(crate) use slice::default_slice_ns;
 pub use sockets::{SocketClaim, claim_sockets};
-pub(crate) use sockets::{server_sockets, unusable};
+pub(crate) use sockets::{server_sockets, socket_place_unusable, unusable};
 pub use store::LinuxSettings;
 pub(crate) use user_command::LoadCommand;

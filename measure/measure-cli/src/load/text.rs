@@ -48,7 +48,8 @@ pub(crate) fn text(ran: &LoadReport) -> String {
             time_or_dash(row.lag_p99_s),
         ]);
     }
-    let mut text = table.without_first(&["lag p99", "p99.9", "per second"]).render();
+    let table = table.without_first(&["lag p99", "p99.9", "per second"]);
+    let mut text = table.answered_by(&["p99", "p50", "failed", "lost"]).render();
     text.push_str(&compared(&ran.comparison));
     if let Some(share) = ran.cpu_pressure {
         text.push_str(&format!(

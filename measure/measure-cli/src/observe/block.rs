@@ -187,7 +187,9 @@ fn table(all: &[(&BlockRequester, &BlockTimes)]) -> String {
     };
     let headings =
         ["device", "op", "thread (process)", "requests", "queue p50", "p99", "device p50", "p99", "max"];
-    TextTable::of_rows(&headings, 3, all.iter().take(ROWS_MAX).map(row)).render()
+    TextTable::of_rows(&headings, 3, all.iter().take(ROWS_MAX).map(row))
+        .answered_by(&["thread (process)", "p99", "requests"])
+        .render()
 }
 
 /// What requests of somebody waited for, with the sum over all of them.
@@ -234,7 +236,9 @@ fn sender(who: &BlockRequester) -> String {
 
 fn waits_table(rows: Vec<WaitRow>) -> String {
     let headings = ["device", "requests", "behind", "mean", "slowest 1%", "of their time"];
-    TextTable::of_rows(&headings, 3, rows.into_iter().map(|row| row.cells)).render()
+    TextTable::of_rows(&headings, 3, rows.into_iter().map(|row| row.cells))
+        .answered_by(&["behind", "mean", "of their time"])
+        .render()
 }
 
 fn nanoseconds(count: u64) -> String {

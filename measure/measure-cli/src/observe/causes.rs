@@ -172,7 +172,9 @@ pub(crate) fn text(report: &CauseReport, counters: &CounterReport) -> String {
     format!(
         "\nwhat the tail is made of: mean times in requests near a percentile; w/o: what it would be without\n\
          {}{}",
-        TextTable::of_rows(&HEADINGS, 1, rows(report)).render(),
+        TextTable::of_rows(&HEADINGS, 1, rows(report))
+            .answered_by(&["p99", "p99 w/o", "p50", "p99.9"])
+            .render(),
         notes(report, counters)
     )
 }

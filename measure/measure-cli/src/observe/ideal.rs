@@ -74,7 +74,7 @@ pub(crate) fn ideal_headings() -> Vec<&'static str> {
 }
 
 fn ideal_table(ideal: &IdealComparison) -> TextTable {
-    TextTable::of_rows(&ideal_headings(), 1, ideal_rows(ideal))
+    TextTable::of_rows(&ideal_headings(), 1, ideal_rows(ideal)).answered_by(&["p99", "p50", "p99.9"])
 }
 
 /// What the ideal rests on, in sentences.
@@ -221,7 +221,7 @@ pub(crate) fn cut_rows(view: &VarianceView) -> Vec<Vec<String>> {
 }
 
 fn cut_table(view: &VarianceView) -> TextTable {
-    TextTable::of_rows(&CUT_HEADINGS, 1, cut_rows(view))
+    TextTable::of_rows(&CUT_HEADINGS, 1, cut_rows(view)).answered_by(&["mean latency", "change"])
 }
 
 /// Text in lines of 80 columns.

@@ -113,7 +113,7 @@ fn latencies(view: &LiveView<'_>, left_out: usize) -> String {
         cells.truncate(headings.len());
         cells
     };
-    TextTable::of_rows(&headings, 1, rows.map(row)).render()
+    TextTable::of_rows(&headings, 1, rows.map(row)).answered_by(&["p99", "rate", "p50"]).render()
 }
 
 /// A row per stage, in the order in which a request passes them.
@@ -138,7 +138,7 @@ fn stages(view: &LiveView<'_>, form: StageForm) -> String {
         }
         cells
     });
-    TextTable::of_rows(&headings, 1, rows).render()
+    TextTable::of_rows(&headings, 1, rows).answered_by(&["p99", "of var"]).render()
 }
 
 /// What joining events takes, and what the programs in the kernel took while that was measured.

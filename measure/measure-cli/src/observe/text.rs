@@ -356,7 +356,7 @@ fn latencies(report: &ObservationReport) -> String {
         cells
     };
     let headings = ["latency", "mean", "p50", "p90", "p99", "p99.9", "max"];
-    TextTable::of_rows(&headings, 1, rows.map(row)).render()
+    TextTable::of_rows(&headings, 1, rows.map(row)).answered_by(&["p99", "p50", "p99.9", "mean"]).render()
 }
 
 fn nanoseconds(count: u64) -> String {
@@ -365,7 +365,8 @@ fn nanoseconds(count: u64) -> String {
 
 /// A row per stage, the one with the largest share of the variance first.
 fn stages(stages: &[StageProfile]) -> String {
-    TextTable::of_rows(&STAGE_HEADINGS, 1, stage_rows(stages)).render() + &ranking(stages)
+    let table = TextTable::of_rows(&STAGE_HEADINGS, 1, stage_rows(stages));
+    table.answered_by(&["p99", "of var", "mean"]).render() + &ranking(stages)
 }
 
 /// The headings of [`stage_rows`].

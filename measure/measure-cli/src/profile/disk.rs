@@ -27,7 +27,7 @@ pub(crate) fn text(measured: &DiskMeasurement, disk: &DiskParameters) -> String 
         let probes = probes(measured, point).to_string();
         row(format!("seek over {}", point.distance), point.seek.to_string(), probes);
     }
-    table.render()
+    table.answered_by(&["value"]).render()
 }
 
 #[derive(Serialize, JsonSchema)]

@@ -29,7 +29,7 @@ pub(crate) fn text(measurement: &Measurement) -> String {
                 .collect(),
         );
     }
-    table.render()
+    table.answered_by(&["read", "write", &tail]).render()
 }
 
 fn op_name(op: Op) -> &'static str {

@@ -129,7 +129,8 @@ pub fn guarantees(findings: &Findings) -> String {
     let headings =
         ["workload", "kept limits", "bound", "longest", "bound ÷ longest", "beyond", "within limits"];
     let rows: Vec<_> = findings.workloads.iter().filter_map(guarantee_row).collect();
-    let table = if rows.is_empty() { String::new() } else { TextTable::of_rows(&headings, 2, rows).render() };
+    let table = TextTable::of_rows(&headings, 2, rows);
+    let table = table.answered_by(&["bound", "longest", "within limits", "beyond"]).render();
     format!("{}.\n{table}", lines.join(".\n"))
 }
 

@@ -13,7 +13,8 @@ use clap::Args;
 use cli::exit::VerbAnswer;
 use cli::interrupt::check_complete;
 use cli::terminal::{self, TerminalObserver};
-use measure::verification::{JudgedRun, judge, read_observations};
+use measure::load::LoadFile;
+use measure::verification::{JudgedRun, check_workloads, judge, read_observations};
 use model::{Observations, OperationError, Policy};
 use operation::files::{check_writable, write_wanted};
 use operation::policy_file::read_policy;
@@ -22,6 +23,10 @@ use verify::Findings;
 
 const HELP: &str = "\
 Examples:
+  tailwright simulate tailwright-demo/plan.json \\
+      --cluster tailwright-demo/cluster.toml -o observed.parquet
+  tailwright verify tailwright-demo/plan.json observed.parquet \\
+      --storage tailwright-demo/ssd-profile.json
   tailwright verify policy.json observed.parquet --storage profile.json
   tailwright verify policy.json client-1.parquet client-2.parquet \\
       --report page.html
@@ -43,7 +48,7 @@ them, and so can whoever measures:
 Instants of all files count from one origin. docs/reference/verify.md says what is judged and how.
 
 Exit codes: 0 every SLO of an admitted workload is met; 1 one is not met, or there are too few requests to say \
-(the verdict says which); 2 bad input; 3 requests were sent so late that nothing can be said.";
+(the verdict says which); 2 bad input, such as observations of other workloads; 3 requests were sent so late that nothing can be said.";
 
 /// Judge observed requests: which SLOs are met, with confidence, and who kept to the limits.
 #[derive(Debug, Args)]
@@ -78,7 +83,13 @@ pub fn run(args: &VerifyArgs) -> Result<VerbAnswer, OperationError> {
             return Err(OperationError::input("what happened is either in files or yet to happen")
                 .hint("leave out --load-file, or the observations"));
         }
-        Some(path) => crate::load::generate(path, args.report.as_deref())?.observations,
+        Some(path) => {
+            let file = LoadFile::read(path, &[])?;
+            file.refuse_result(args.report.as_deref())?;
+            let names: Vec<String> = file.names().map(str::to_owned).collect();
+            check_workloads(policy.as_ref(), &args.judgement.settings().slos, &names)?;
+            crate::load::generate(path, args.report.as_deref())?.observations
+        }
         None => read_observations(&paths)?,
     };
     let JudgedRun { findings, broken_bounds } =

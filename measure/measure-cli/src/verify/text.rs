@@ -356,7 +356,25 @@ fn stages(findings: &Findings) -> String {
     }
 }
 
+/// Columns that answer what a table is about, the most important first, in all tables.
+const ANSWERS: [&str; 13] = [
+    "verdict",
+    "measured",
+    "stage",
+    "not met",
+    "worst",
+    "p99",
+    "bound",
+    "needed",
+    "of the tail's excess",
+    "it takes",
+    "burst",
+    "traffic",
+    "too few",
+];
+
 /// The first `words` columns are words, the others numbers.
 pub fn table(headings: &[&str], words: usize, rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    TextTable::of_rows(headings, words, rows).without_first(&["failed", "lost", "over", "interval"]).render()
+    let table = TextTable::of_rows(headings, words, rows);
+    table.without_first(&["failed", "lost", "over", "interval"]).answered_by(&ANSWERS).render()
 }

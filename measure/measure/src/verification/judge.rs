@@ -8,6 +8,7 @@ use model::{
     Condition, Observations, OperationError, PerStage, Policy, PolicyServer, Request, ServerConditions, Slo,
     Stage,
 };
+use operation::text::known_words;
 use operation::{BrokenBounds, ServerRun, check_conditions};
 use operation::{Notice, ProgressObserver};
 use std::collections::BTreeSet;
@@ -39,7 +40,7 @@ pub struct JudgementSettings {
 ///
 /// # Errors
 ///
-/// When there is nothing to judge against, a limit is negative, or a device profile cannot be read or is not
+/// When there is nothing to judge against, none of it was observed, a limit is negative, or a device profile cannot be read or is not
 /// one of the policy's.
 pub fn judge(
     policy: Option<&Policy>,
@@ -48,6 +49,7 @@ pub fn judge(
     observer: &dyn ProgressObserver,
 ) -> Result<JudgedRun, OperationError> {
     let mut promises = promises(policy, &settings.slos, observations)?;
+    check_names(&promises, policy, &settings.slos, &observations.workloads)?;
     if let Some(promise) = promises.iter().find(|promise| !has_sound_limits(promise)) {
         return Err(OperationError::input(format_args!(
             "the policy has a limit for workload '{}' whose rate_per_s or burst_work is negative",
@@ -209,6 +211,65 @@ fn promises(
     Ok(promises)
 }
 
+/// Checks, before load is generated, that its workloads include one that would be judged.
+///
+/// # Errors
+///
+/// As [`judge`] for observations of these workloads.
+pub fn check_workloads(
+    policy: Option<&Policy>,
+    slos: &[String],
+    workloads: &[String],
+) -> Result<(), OperationError> {
+    let known = Observations { workloads: workloads.to_vec(), ..Observations::default() };
+    check_names(&promises(policy, slos, &known)?, policy, slos, workloads)
+}
+
+/// Refuses observations of nothing that is judged, and an SLO of a workload that neither the policy nor the
+/// observations have: "too few requests" would hide a mistyped name or another run's file.
+fn check_names(
+    promises: &[ServiceAgreement],
+    policy: Option<&Policy>,
+    slos: &[String],
+    observed: &[String],
+) -> Result<(), OperationError> {
+    let planned: Vec<&str> =
+        policy.iter().flat_map(|policy| &policy.workloads).map(|workload| workload.name.as_str()).collect();
+    for text in slos {
+        let (name, _) = parse_slo(text)?;
+        if !observed.contains(&name) && !planned.contains(&name.as_str()) {
+            let known: Vec<&str> = observed.iter().map(String::as_str).collect();
+            return Err(OperationError::input(format_args!(
+                "--slo {text}: no workload '{name}' was observed"
+            ))
+            .hint(known_words(&name, &known)));
+        }
+    }
+    if promises.iter().any(|promise| observed.contains(&promise.name)) {
+        return Ok(());
+    }
+    let names: Vec<&str> = promises.iter().map(|promise| promise.name.as_str()).collect();
+    let source = if policy.is_some() { "the policy has" } else { "--slo names" };
+    Err(OperationError::input(format_args!(
+        "the observations have none of the workloads that are judged: {source} {}, and observed were {}",
+        listed(&names),
+        listed(&observed.iter().map(String::as_str).collect::<Vec<_>>())
+    ))
+    .hint("judge observations of the run that the policy is for, or give the SLO of a name that was observed by --slo"))
+}
+
+/// The first names, and how many more there are.
+fn listed(names: &[&str]) -> String {
+    const LISTED_MAX: usize = 10;
+    let more = names.len().saturating_sub(LISTED_MAX);
+    let first = names.iter().take(LISTED_MAX).copied().collect::<Vec<_>>().join(", ");
+    match (names, more) {
+        ([], _) => "none".to_owned(),
+        (_, 0) => first,
+        (_, more) => format!("{first} and {more} more"),
+    }
+}
+
 fn parse_slo(text: &str) -> Result<(String, Slo), OperationError> {
     let bad = || {
         OperationError::input(format_args!("--slo {text}: expected NAME=SLO, such as 'mail=99.9% < 50ms'"))
@@ -235,8 +296,8 @@ fn note_gaps(
     let absent = names.filter(|name| !observations.workloads.contains(name));
     let absent: Vec<&str> = absent.map(String::as_str).collect();
     if !absent.is_empty() {
-        let absent = absent.join(", ");
-        let observed = observations.workloads.join(", ");
+        let absent = listed(&absent);
+        let observed = listed(&observations.workloads.iter().map(String::as_str).collect::<Vec<_>>());
         observer.notice(Notice::Note(format!("not observed: {absent} (observed: {observed})")));
     }
     let lacks_profile = promises.iter().any(|promise| {

@@ -3,5 +3,5 @@
 mod judge;
 mod observations;
 
-pub use judge::{JudgedRun, JudgementSettings, judge};
+pub use judge::{JudgedRun, JudgementSettings, check_workloads, judge};
 pub use observations::read_observations;

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 const HELP: &str = "\
 Examples:
+  tailwright admit tailwright-demo/cluster.toml
   tailwright admit cluster.toml --model probabilistic
   tailwright admit cluster.toml --model replayed --events day.txt --json
   tailwright admit --slos slos.csv --traces traces/ --storage ssd-profile.json \\

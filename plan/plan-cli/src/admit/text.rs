@@ -83,7 +83,7 @@ fn decisions(problem: &PredictionProblem, admission: &AdmissionOutcome) -> Strin
         };
         table.row(vec![event, answer, time(decision.elapsed.as_secs_f64()), why]);
     }
-    table.render()
+    table.answered_by(&["decision", "why"]).render()
 }
 
 fn present(admission: &AdmissionOutcome) -> String {
@@ -106,7 +106,7 @@ fn present(admission: &AdmissionOutcome) -> String {
             guaranteed.latency.map_or_else(|_| String::new(), |l| percent(1.0 - l / slo.latency.0)),
         ]);
     }
-    table.render()
+    table.without_first(&["prio"]).answered_by(&["bound", "slack", "server"]).render()
 }
 
 /// One number, or one per stage where they differ.

@@ -17,6 +17,7 @@ use units::Percentile;
 
 const HELP: &str = "\
 Examples:
+  tailwright bound tailwright-demo/cluster.toml --model worst-case
   tailwright bound cluster.toml
   tailwright bound cluster.toml --percentile 99 --report bound.html
   tailwright bound --slos slos.csv --traces traces/ --storage ssd-profile.json \\

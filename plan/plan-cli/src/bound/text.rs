@@ -109,7 +109,8 @@ pub(crate) fn text(view: &BoundsView) -> String {
         cells.push(keeps.collect::<Vec<_>>().join(", "));
         table.row(cells);
     }
-    let table = table.without_first(&["at", "SLO kept by"]);
+    let models: Vec<&str> = view.models.iter().map(|model| model.name()).collect();
+    let table = table.without_first(&["at", "SLO kept by", "prio"]).answered_by(&models);
     let count = view.problem.workloads.len();
     let mut text = format!("{}\n\n", view.lead());
     text.push_str(&table.render());

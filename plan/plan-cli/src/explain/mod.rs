@@ -22,6 +22,7 @@ use units::Percentile;
 
 const HELP: &str = "\
 Examples:
+  tailwright explain database-1 tailwright-demo/cluster.toml
   tailwright explain mail cluster.toml
   tailwright explain mail cluster.toml --plan policy.json   as this plan has it
   tailwright explain C7 --slos slos.csv --storage ssd-profile.json \\

@@ -57,7 +57,7 @@ fn ahead(derivation: &PredictionDerivation) -> String {
     format!(
         "Priority {}; mean loads of those of the same or higher priority:\n\n{}\n",
         derivation.priority,
-        table.render()
+        table.answered_by(&Stage::ALL.map(Stage::name)).render()
     )
 }
 
@@ -70,5 +70,5 @@ fn steps(derivation: &PredictionDerivation) -> String {
     if let Some(bound) = derivation.bound_s {
         table.row(vec!["bound".to_owned(), String::new(), ms(bound)]);
     }
-    table.render()
+    table.answered_by(&["ms"]).render()
 }

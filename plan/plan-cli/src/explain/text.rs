@@ -85,7 +85,8 @@ fn company(derivation: &GuaranteeDerivation) -> String {
         sums.extend([ms(step.burst_at_or_above), fine(step.rate_above)]);
     }
     table.row(sums);
-    text.push_str(&table.render());
+    let table = table.without_first(&["in rate", "out rate", "storage rate", "prio"]);
+    text.push_str(&table.answered_by(&["in ms", "storage ms", "out ms"]).render());
     text.push('\n');
     text
 }
@@ -141,7 +142,7 @@ fn terms(derivation: &GuaranteeDerivation) -> String {
     table.row(vec!["bound".into(), "sum".into(), ms(derivation.bound_s)]);
     table.row(vec!["SLO".into(), derivation.slo.to_string(), ms(derivation.slo_s)]);
     table.row(vec!["slack".into(), String::new(), ms(derivation.slack_s)]);
-    format!("{}\n", table.render())
+    format!("{}\n", table.answered_by(&["ms"]).render())
 }
 
 /// The chosen limits against the r-b curves.
@@ -167,7 +168,7 @@ fn limits(derivation: &GuaranteeDerivation) -> String {
         row.push(curve(step));
         table.row(row);
     }
-    text.push_str(&table.render());
+    text.push_str(&table.answered_by(&["rate", "burst ms"]).render());
     if has_allowance {
         text.push_str(
             "The enforcer's bucket holds the allowance beyond the burst: while its longest request is served on one channel, so \

@@ -31,7 +31,7 @@ pub(crate) fn table(rows: &[MethodComparison], workloads: usize) -> String {
     }
     format!(
         "servers by first fit in order of arrival, and in the best order that is found:\n{}",
-        table.render()
+        table.answered_by(&["first fit", "best order", "admitted"]).render()
     )
 }
 

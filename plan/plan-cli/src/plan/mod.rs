@@ -27,7 +27,7 @@ use units::plural;
 
 const HELP: &str = "\
 Examples:
-  tailwright plan cluster.toml
+  tailwright plan tailwright-demo/cluster.toml
   tailwright plan cluster.toml --report plan.html -o policy.json
   tailwright plan cluster.toml --keep policy.json -o policy.json
       workloads came or went

@@ -116,7 +116,8 @@ fn table(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
         let name = server_name(problem, number);
         (format!("{name}: {count}; mean load {}", load(problem, forecasts)), forecasts.len())
     });
-    by_server(&table.without_first(&["slack", "worst case", "bursts together"]), headings)
+    let table = table.without_first(&["worst case", "bursts together", "prio"]);
+    by_server(&table.answered_by(&[placed.model.name(), "slack"]), headings)
 }
 
 fn row(problem: &PredictionProblem, forecast: &WorkloadForecast) -> Vec<String> {

@@ -36,7 +36,8 @@ fn workloads(planned: &PlannedCluster) -> String {
     }
     let headings =
         (0..).zip(&planned.names).map(|(number, name)| format!("{name}: {}", load(planned, number)));
-    let table = table.without_first(&["network-out", "network-in", "storage", "slack"]);
+    let table = table.without_first(&["network-out", "network-in", "storage", "prio"]);
+    let table = table.answered_by(&["bound", "slack"]);
     by_server(&table, headings.zip(lengths))
 }
 
@@ -117,7 +118,8 @@ fn servers(planned: &PlannedCluster) -> String {
         cells.extend(mean.iter().map(|(_, load)| percent(*load)));
         table.row(cells);
     }
-    table.without_first(&["load network-in", "network-out"]).render()
+    let table = table.without_first(&["load network-in", "network-out"]);
+    table.answered_by(&["slack", "workloads"]).render()
 }
 
 /// Formats a refused workload as a line.

@@ -93,7 +93,7 @@ fn dependent_pairs(view: &AssumptionsView, dependent: &[&PairAssessment]) -> Str
             at.busy_together.map_or("-".to_owned(), |factor| format!("{factor:.1}x")),
         ]);
     }
-    let mut text = table.render();
+    let mut text = table.answered_by(&["p-value", "correlation"]).render();
     if dependent.len() > PAIRS_SHOWN {
         text.push_str(&format!("and {} more (--json lists them)\n", dependent.len() - PAIRS_SHOWN));
     }
@@ -188,7 +188,7 @@ fn stationarity(view: &AssumptionsView) -> String {
         let [work, bursts] = [work, bursts].map(change_cells);
         table.row([vec![stream.name.clone()], work, bursts].concat());
     }
-    text.push_str(&table.render());
+    text.push_str(&table.answered_by(&["work", "bursts"]).render());
     text
 }
 
@@ -225,7 +225,7 @@ fn prices(view: &AssumptionsView) -> String {
             largest_factor(view, price),
         ]);
     }
-    table.render()
+    table.answered_by(&["with groups", "all independent"]).render()
 }
 
 /// By how much the bounds of members of groups grow at most, when all workloads share one server.

@@ -129,7 +129,7 @@ fn irregularities(counts: &RuleCounts) -> String {
     let all_traces = plural(traces, "trace");
     let all_spans = plural(spans, "span");
     let lines = [
-        (unreadable, format!("{} left out: malformed.", plural(unreadable, "record"))),
+        (unreadable, format!("{} left out: malformed, or without times.", plural(unreadable, "record"))),
         (
             without_entry,
             format!("{without_entry} of {all_traces} left out: no span without a parent is in them."),
@@ -151,7 +151,7 @@ fn services(found: &CallGraphDocument) -> String {
         let number = |value: f64| format!("{value:.3}");
         table.row(vec![service.name.clone(), number(service.in_progress), number(service.busy)]);
     }
-    table.render()
+    table.answered_by(&["working"]).render()
 }
 
 fn operations(found: &CallGraphDocument) -> String {
@@ -169,5 +169,5 @@ fn operations(found: &CallGraphDocument) -> String {
         cells.extend([operation.patterns.to_string(), operation.calls_at_once_max.to_string()]);
         table.row(cells);
     }
-    table.render()
+    table.answered_by(&["p99", "critical", "self mean"]).render()
 }

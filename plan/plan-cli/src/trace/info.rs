@@ -12,6 +12,7 @@ use std::path::PathBuf;
 #[command(
     after_help = "Burstiness, for reading the table: a Poisson stream has squared variation 1, dispersion 1 at \
     every scale and a Hurst parameter of 0.5; larger is burstier.\n\nExamples:\n  \
+    tailwright trace info tailwright-demo/traces/*.csv.gz\n  \
     tailwright trace info web.csv.gz\n  tailwright trace info web.csv.gz --report web.html\n  \
     tailwright trace info traces/*.csv.gz\n  zcat web.csv.gz | tailwright trace info - --json\n\n\
     Exit codes: 0 done; 2 bad input; 3 the page cannot be written."

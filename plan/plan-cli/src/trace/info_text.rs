@@ -104,6 +104,7 @@ pub(crate) fn overview_table() -> TextTable {
         ("IDC 1s", Align::Right),
         ("Hurst", Align::Right),
     ])
+    .answered_by(&["requests", "peak/mean 1s", "req/s"])
 }
 
 /// A trace as a row of [`overview_table`].

@@ -8,7 +8,8 @@ use trace::SliceOrigin;
 use units::Nanos;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  tailwright trace convert hm_1.csv.gz -o hm_1.parquet\n  \
+#[command(after_help = "Examples:\n  \
+    tailwright trace convert tailwright-demo/traces/database-1.csv.gz -o web.parquet\n  \
     tailwright trace convert disk.blkparse -o disk.csv.zst\n  \
     tailwright trace convert web.csv.gz -o web2x.csv --scale-time 0.5\n      twice as fast\n\n\
     Exit codes: 0 done; 2 bad input; 3 the output cannot be written.")]
@@ -27,7 +28,8 @@ pub(super) struct ConvertArgs {
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Times count from the first request of the trace. The window includes its beginning and \
-    not its end.\n\nExamples:\n  tailwright trace slice web.csv.gz --from 1min --to 2min --rebase \\\n      -o minute.parquet\n  \
+    not its end.\n\nExamples:\n  tailwright trace slice tailwright-demo/traces/database-1.csv.gz \\\n      --from 10s --to 20s --rebase -o part.parquet\n  \
+    tailwright trace slice web.csv.gz --from 1min --to 2min --rebase \\\n      -o minute.parquet\n  \
     tailwright trace slice web.csv.gz --first-half -o train.parquet\n  \
     tailwright trace slice web.csv.gz --fraction 0.25..0.75 -o middle.parquet\n\n\
     Exit codes: 0 done; 2 bad input; 3 the output cannot be written."
@@ -62,9 +64,12 @@ pub(super) struct SliceArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  tailwright trace merge a.csv.gz b.csv.gz -o both.parquet\n  \
+#[command(
+    after_help = "Examples:\n  tailwright trace merge tailwright-demo/traces/*.csv.gz -o all.parquet\n  \
+    tailwright trace merge a.csv.gz b.csv.gz -o both.parquet\n  \
     tailwright trace merge traces/*.csv.gz --align -o cluster.parquet\n\n\
-    Exit codes: 0 done; 2 bad input; 3 the output cannot be written.")]
+    Exit codes: 0 done; 2 bad input; 3 the output cannot be written."
+)]
 pub(super) struct MergeArgs {
     #[arg(required = true, value_name = "FILE", help = "Traces to read")]
     files: Vec<PathBuf>,

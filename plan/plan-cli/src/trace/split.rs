@@ -11,9 +11,10 @@ use trace::SplitKey;
 #[command(
     after_help = "What is printed is the beginning of a cluster file; what it does not know is marked CHANGE.\n\
     With --by client, the requests of a client to each of several servers, ports or devices are a trace each.\n\n\
-    Examples:\n  tailwright trace split recording -o traces > cluster.toml\n  \
-    tailwright trace split capture.tcpdump --by client -o traces > cluster.toml\n  \
-    tailwright trace split run.parquet -o traces\n\n\
+    Examples:\n  \
+    tailwright simulate tailwright-demo/plan.json \\\n      --cluster tailwright-demo/cluster.toml -o observed.parquet\n  \
+    tailwright trace split observed.parquet -o traces\n  tailwright trace split recording -o traces > cluster.toml\n  \
+    tailwright trace split capture.tcpdump --by client -o traces > cluster.toml\n\n\
     Exit codes: 0 done; 2 bad input; 3 the output cannot be written."
 )]
 pub(super) struct SplitArgs {

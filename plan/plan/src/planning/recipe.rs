@@ -1,6 +1,7 @@
 //! Options of planning: method, order, effort.
 
 use model::{OperationError, Policy};
+use operation::text::meant_word;
 use placement::{LimitMethod, PlacementOrder, SearchEffort};
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -85,10 +86,10 @@ pub fn parse_method(text: &str) -> Result<LimitMethod, String> {
         return Ok(method);
     }
     let factor = text.strip_prefix("average-").and_then(|k| k.parse::<f64>().ok());
-    factor
-        .filter(|k| k.is_finite() && *k > 0.0)
-        .map(LimitMethod::Average)
-        .ok_or_else(|| format!("there is no policy '{text}': expected one of {METHODS}"))
+    factor.filter(|k| k.is_finite() && *k > 0.0).map(LimitMethod::Average).ok_or_else(|| {
+        let meant = meant_word(text, METHODS.split(", "));
+        format!("there is no policy '{text}': expected one of {METHODS}{meant}")
+    })
 }
 
 /// Everything that decides a plan, beside the problem.

@@ -18,7 +18,7 @@ pub(crate) fn class_table(report: &BenchReport) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    format!("\n{}", TextTable::of_rows(&headings, 2, rows).render())
+    format!("\n{}", TextTable::of_rows(&headings, 2, rows).answered_by(&["class", "late", "p99"]).render())
 }
 
 fn class_cells(measured: &ClassMeasures, simulated: &ClassMeasures) -> [String; 7] {

@@ -217,7 +217,7 @@ fn mode_table(report: &BenchReport) -> TextTable {
         cells.push(mode.simulated_with_costs.as_ref().map_or("-".to_owned(), |costly| time(costly.p99_s)));
         cells
     });
-    TextTable::of_rows(&headings, 1, rows)
+    TextTable::of_rows(&headings, 1, rows).answered_by(&["p99", "simulated", "÷", "p50"])
 }
 
 /// Formats the limit of all tiers, or of each if they differ.

@@ -71,15 +71,17 @@ impl ElementReader<'_, '_> {
         let from = self.line.get();
         let Some(value) = list.next_element::<serde_json::Value>()? else { return Ok(false) };
         let mut failed = None;
+        let mut untimed = 0;
         let mut take = |span: Result<Span, String>| {
             let record = span.map_err(|message| RecordError { line: from, message });
             failed = failed.take().or(self.sink.take(record).err());
         };
         match self.format {
             SpanFormat::Otlp => otlp::spans(&value, &mut take),
-            SpanFormat::Zipkin => zipkin::spans(&value, &mut take),
+            SpanFormat::Zipkin => untimed = zipkin::spans(&value, &mut take),
             _ => jaeger::spans(&value, &mut take),
         }
+        self.sink.unreadable += untimed;
         match failed {
             None => Ok(true),
             Some(error) => {

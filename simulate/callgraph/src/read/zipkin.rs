@@ -6,17 +6,34 @@ use crate::Span;
 use serde_json::Value;
 use units::Nanos;
 
-/// Passes a span, or the spans of a trace, to `take`, or the defects of unreadable ones.
-pub(super) fn spans(value: &Value, take: &mut dyn FnMut(Result<Span, String>)) {
+/// Passes a span, or the spans of a trace, to `take`, or the defects of unreadable ones. Returns the number of
+/// spans without a timestamp or a duration, which are left out: Zipkin has those of requests that it saw in
+/// part.
+pub(super) fn spans(value: &Value, take: &mut dyn FnMut(Result<Span, String>)) -> u64 {
+    let mut untimed = 0;
+    let mut take_one = |value: &Value| {
+        let is_untimed = value["timestamp"].is_null() || value["duration"].is_null();
+        if is_untimed && value["id"].is_string() && !is_version_1(value) {
+            untimed += 1;
+        } else {
+            take(span(value));
+        }
+    };
     match value.as_array() {
-        Some(trace) => trace.iter().for_each(|value| take(span(value))),
-        None => take(span(value)),
+        Some(trace) => trace.iter().for_each(take_one),
+        None => take_one(value),
     }
+    untimed
+}
+
+/// Returns true for a span of version 1, whose times are those of its annotations.
+fn is_version_1(value: &Value) -> bool {
+    value["localEndpoint"].is_null() && !value["annotations"][0]["endpoint"].is_null()
 }
 
 fn span(value: &Value) -> Result<Span, String> {
     let id = text(value, "id")?;
-    if value["localEndpoint"].is_null() && !value["annotations"][0]["endpoint"].is_null() {
+    if is_version_1(value) {
         return Err(format!("span {id}: expected version 2 of Zipkin's JSON, found version 1"));
     }
     let service = value["localEndpoint"]["serviceName"].as_str().filter(|name| !name.is_empty());

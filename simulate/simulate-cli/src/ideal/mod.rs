@@ -19,6 +19,8 @@ use std::path::{Path, PathBuf};
 
 const HELP: &str = "\
 Examples:
+  tailwright ideal --trace tailwright-demo/traces/database-1.csv.gz \\
+      --service 50us --workers 4
   tailwright ideal --trace web.csv.gz --service 50us --workers 4 \\
       --discipline fifo --json
   tailwright ideal --trace web.csv.gz --service \"exp(2ms)\" --load 0.8 \\

@@ -106,5 +106,6 @@ pub(crate) fn text(view: &IdealView) -> String {
     let (headings, rows) = rows(view);
     let table =
         TextTable::of_rows(&headings, 1, rows).without_first(&["reordering", "p90", "slowdown p99", "p50"]);
+    let table = table.answered_by(&["p99", "mean"]);
     format!("{}\n\n{}", lead(view), table.render())
 }

@@ -29,10 +29,13 @@ fn decimals_of(half_width: f64) -> usize {
 }
 
 /// Formats a time with its interval; without one if nothing varies, because the precision is then
-/// unknown.
+/// unknown. An interval that would reach below zero is shown by its ends, from zero.
 pub(crate) fn interval(figure: SimulatedFigure) -> String {
     match figure {
         None => "-".to_owned(),
+        Some(estimate) if estimate.has_interval() && estimate.half_width > estimate.value => {
+            format!("{} (0s to {})", time(estimate.value), time(estimate.value + estimate.half_width))
+        }
         Some(estimate) if estimate.has_interval() => {
             format!("{} ± {}", time(estimate.value), time(estimate.half_width))
         }
@@ -46,7 +49,12 @@ pub(crate) fn percent_interval(figure: SimulatedFigure) -> String {
         return plain(figure.map(|estimate| estimate.value), " %");
     };
     let decimals = decimals_of(estimate.half_width);
-    format!("{:.decimals$} ± {:.decimals$} %", estimate.value, estimate.half_width)
+    let Estimate { value, half_width } = estimate;
+    if half_width > value {
+        let high = (value + half_width).min(100.0);
+        return format!("{value:.decimals$} (0 to {high:.decimals$}) %");
+    }
+    format!("{value:.decimals$} ± {half_width:.decimals$} %")
 }
 
 #[cfg(test)]
@@ -59,6 +67,8 @@ mod tests {
         let figure = |value, half_width| Some(Estimate { value, half_width });
         for (shown, expected) in [
             (interval(figure(0.002, 0.0001)), "2ms ± 100us"),
+            (interval(figure(0.02576, 0.03641)), "25.76ms (0s to 62.17ms)"),
+            (percent_interval(figure(1.0, 3.0)), "1.0 (0 to 4.0) %"),
             (interval(figure(0.002, 0.0)), "2ms"),
             (interval(figure(0.002, 1e-19)), "2ms"),
             (interval(figure(0.002, f64::INFINITY)), "2ms"),

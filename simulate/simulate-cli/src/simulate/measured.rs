@@ -34,7 +34,8 @@ pub(crate) fn class_table(view: &VariantFigures) -> String {
         return String::new();
     }
     let details = ["per second", "slowdown p99", "p90", "p50"];
-    format!("\n{}", TextTable::of_rows(&headings, 1, rows).without_first(&details).render())
+    let table = TextTable::of_rows(&headings, 1, rows).without_first(&details);
+    format!("\n{}", table.answered_by(&["p99", "late", "mean"]).render())
 }
 
 /// Returns a sentence about the evenness among requests; empty for an unstable system.

@@ -131,6 +131,7 @@ pub(crate) fn text(view: &VariantFigures) -> String {
     let (headings, rows) = rows(view);
     let details = ["overhead", "most", "reordering", "slowdown p99", "p90", "present", "per second", "p50"];
     let table = TextTable::of_rows(&headings, 1, rows).without_first(&details);
+    let table = table.answered_by(&["p99", "mean", "load"]);
     if !view.workloads.is_empty() {
         let workloads = workloads::text(&view.workloads);
         let broken = view.broken_bounds.map_or(String::new(), |broken| format!("{broken}\n"));

@@ -135,6 +135,8 @@ pub(crate) fn text(view: &VariedView) -> String {
         view.variants.iter().filter_map(|variant| variant.broken_bounds.as_deref()).collect();
     broken.dedup();
     let broken: String = broken.iter().map(|broken| format!("{broken}\n")).collect();
+    let answer: Vec<&str> = view.axes().chain(["p99", "mean"]).collect();
+    let table = table.answered_by(&answer);
     let mut text = format!("{broken}{}\n\n{}", lead(view), table.render());
     let of_workloads = workload_rows(view);
     if !of_workloads.is_empty() {

@@ -51,7 +51,8 @@ pub(crate) fn table(before: &[&str], rows: Vec<Vec<String>>) -> String {
     }
     let mut table = TextTable::new(&columns);
     rows.into_iter().for_each(|row| table.row(row));
-    table.without_first(&["interval", "requests", "SLO", "longest"]).render()
+    let table = table.without_first(&["interval", "requests", "SLO", "longest"]);
+    table.answered_by(&[&["workload", "measured", "verdict"], before].concat()).render()
 }
 
 /// Returns the table of one run; empty without workloads.

@@ -1,8 +1,8 @@
 //! CSV with a header. Columns are found by name, in any order; unknown columns are ignored.
 //!
 //! Besides the native names, common names of the same quantities are accepted, with their units, so that
-//! an I/O log exported by another tool is often readable as it is. Values may be quoted, but must not
-//! contain commas: none of these needs one.
+//! an I/O log exported by another tool is often readable as it is. Fields are separated by commas,
+//! semicolons or tabs. Values may be quoted, but must not contain separators: none of these needs one.
 
 use crate::operation;
 use crate::read::lines::{LineParser, ParsedLine};
@@ -54,9 +54,18 @@ pub(crate) fn is_csv_header(line: &[u8]) -> bool {
     parse_header(line).is_some()
 }
 
+/// Separators of fields; the header tells which.
+const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
+
+/// Parses a header into its separator and columns.
+fn parse_header(line: &[u8]) -> Option<(u8, Vec<CsvColumn>)> {
+    SEPARATORS.into_iter().find_map(|separator| Some((separator, columns_of(line, separator)?)))
+}
+
 /// Parses the columns of a header; `None` unless it names each required column once and no column twice.
-fn parse_header(line: &[u8]) -> Option<Vec<CsvColumn>> {
-    let columns: Vec<CsvColumn> = DelimitedFields::new(line.trim_ascii(), b',').map(column_named).collect();
+fn columns_of(line: &[u8], separator: u8) -> Option<Vec<CsvColumn>> {
+    let columns: Vec<CsvColumn> =
+        DelimitedFields::new(line.trim_ascii(), separator).map(column_named).collect();
     let is_complete = count(&columns, |c| matches!(c, CsvColumn::Arrival(_))) == 1
         && count(&columns, |c| matches!(c, CsvColumn::Size)) == 1
         && count(&columns, |c| matches!(c, CsvColumn::Op)) == 1
@@ -86,16 +95,16 @@ fn count(columns: &[CsvColumn], is_wanted: fn(&CsvColumn) -> bool) -> usize {
 pub(crate) struct Csv {
     /// Columns; empty until the header is read.
     columns: Vec<CsvColumn>,
+    separator: u8,
 }
 
 impl LineParser for Csv {
     fn parse(&mut self, line: &[u8]) -> Result<ParsedLine, &'static str> {
-        let line = line.trim_ascii();
-        if line.is_empty() {
+        if line.trim_ascii().is_empty() {
             return Ok(ParsedLine::NoOperation);
         }
         if self.columns.is_empty() {
-            self.columns = parse_header(line).ok_or(EXPECTED_HEADER)?;
+            (self.separator, self.columns) = parse_header(line).ok_or(EXPECTED_HEADER)?;
             return Ok(ParsedLine::NoOperation);
         }
         self.parse_row(line)
@@ -110,7 +119,7 @@ impl Csv {
         let mut op = None;
         let mut offset = None;
         let mut response = None;
-        let mut fields = DelimitedFields::new(line, b',');
+        let mut fields = DelimitedFields::new(line, self.separator);
         for column in &self.columns {
             let field = fields.next().ok_or("as many fields as the header names").map(unquoted)?;
             match *column {

@@ -31,6 +31,11 @@ pub(crate) fn unusable(sockets: &ServerSockets) -> Option<OperationError> {
     })
 }
 
+/// Returns the reason why this process cannot keep records of any sockets.
+pub(crate) fn socket_place_unusable() -> Option<OperationError> {
+    pinned::mount_unusable()
+}
+
 /// Sockets being set by this program, by directory of their records.
 #[derive(Debug, Default)]
 pub(super) struct OpenSockets {

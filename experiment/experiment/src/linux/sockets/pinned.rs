@@ -81,7 +81,15 @@ pub(super) fn remove(folder: &Path) -> io::Result<()> {
 
 /// Returns the reason why this process cannot keep records there.
 pub(super) fn unusable(folder: &Path) -> Option<OperationError> {
-    let mount = folder.parent()?;
+    unusable_mount(folder.parent()?)
+}
+
+/// Returns the reason why this process cannot keep records at the usual mount point.
+pub(super) fn mount_unusable() -> Option<OperationError> {
+    unusable_mount(Path::new(MOUNT))
+}
+
+fn unusable_mount(mount: &Path) -> Option<OperationError> {
     let is_bpf = statfs(mount).is_ok_and(|about| u64::try_from(about.f_type) == Ok(MAGIC));
     if !is_bpf {
         let message = format_args!("{}: no file system of BPF is mounted there", mount.display());

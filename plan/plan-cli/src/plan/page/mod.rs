@@ -23,12 +23,13 @@ pub(crate) fn html(run: &PlanRun) -> String {
     if !planned.placement.refused.is_empty() {
         page = page.section("Not admitted", tables::refused(planned));
     }
+    page = page
+        .section("Servers", servers::blocks(&view))
+        .section("Bounds and SLOs", [bounds(&view).into(), composition(&view)]);
     if !compared.is_empty() {
         page = page.section("Compared with published methods", comparison(compared, planned));
     }
     page = page
-        .section("Servers", servers::blocks(&view))
-        .section("Bounds and SLOs", [bounds(&view).into(), composition(&view)])
         .section("Burst curves and the chosen limits", curves::blocks(&view))
         .section("All limits", [tables::limits(&view).into()])
         .section("How to read this page", how_to_read(planned));
