@@ -32,8 +32,7 @@ impl ClusterProblem {
     /// cluster file is refused by every verb or by none.
     pub fn read(source: &ClusterSource, observer: &dyn ProgressObserver) -> Result<Self, OperationError> {
         let cluster = source.read()?;
-        let profiles = cluster.servers.iter().map(|class| read_profile(&class.storage));
-        let profiles = profiles.collect::<Result<_, _>>()?;
+        let profiles = read_profiles(&cluster)?;
         let problem = Self::new(source, cluster, profiles);
         problem.warn_of_classes(|class| class.count > 0, observer);
         Ok(problem)
@@ -51,8 +50,7 @@ impl ClusterProblem {
         observer: &dyn ProgressObserver,
     ) -> Result<(Self, usize), OperationError> {
         let cluster = source.read()?;
-        let profiles = cluster.servers.iter().map(|class| read_profile(&class.storage));
-        let profiles = profiles.collect::<Result<_, _>>()?;
+        let profiles = read_profiles(&cluster)?;
         let index = choose_class(&cluster, name, observer)?;
         let problem = Self::new(source, cluster, profiles);
         let chosen = &problem.cluster.servers[index];
@@ -95,6 +93,11 @@ impl ClusterProblem {
         }
         warn_of_namesakes(&used, observer);
     }
+}
+
+/// Reads the device profiles of all classes.
+fn read_profiles(cluster: &Cluster) -> Result<Vec<StorageProfile>, OperationError> {
+    cluster.servers.iter().map(|class| read_profile(&class.storage)).collect()
 }
 
 /// Returns the index of the class of servers that predictions are for.
