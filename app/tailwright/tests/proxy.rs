@@ -406,3 +406,148 @@ fn a_recording_does_not_take_the_place_of_what_the_proxy_reads() {
     assert!(refused.stderr.contains("expected another file"), "{}", refused.stderr);
     assert_eq!(folder.read("profile.parquet"), PROFILE);
 }
+
+/// A connection of a client host to a memcached, or to the proxy before it.
+struct RemoteClient(TcpStream);
+
+impl RemoteClient {
+    fn connect(netns: &str, address: SocketAddr) -> Self {
+        let connected = std::thread::scope(|scope| {
+            let connecting = scope.spawn(|| {
+                machine::netns::enter(netns).unwrap_or_else(|error| panic!("{error}"));
+                TcpStream::connect(address).expect("somebody listens at the known address")
+            });
+            connecting.join().expect("a client connects")
+        });
+        connected.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+        Self(connected)
+    }
+
+    fn ask(&mut self, command: &str, end: &str) -> String {
+        use std::io::{Read as _, Write as _};
+        self.0.write_all(command.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(end.as_bytes()) {
+            let mut chunk = [0; 4096];
+            let count = self.0.read(&mut chunk).expect("the connection lasts");
+            assert!(count > 0, "the connection lasts: {}", String::from_utf8_lossy(&answer));
+            answer.extend_from_slice(&chunk[..count]);
+        }
+        String::from_utf8(answer).unwrap()
+    }
+
+    /// Sets and gets a value, two requests.
+    fn use_it(&mut self) {
+        assert_eq!(self.ask("set k 0 0 1\r\nx\r\n", "STORED\r\n"), "STORED\r\n");
+        assert_eq!(self.ask("get k\r\n", "END\r\n"), "VALUE k 0 1\r\nx\r\nEND\r\n");
+    }
+}
+
+/// Requests that the proxy of this state folder has forwarded.
+fn forwarded(folder: &Folder) -> u64 {
+    let status = ["proxy", "--status", "--server", "cache", "--state", "state", "--json"];
+    let status: Value = folder.run(&status).expect_code(0).json();
+    let workloads = status["workloads"].as_array().or_else(|| status["counters"]["workloads"].as_array());
+    workloads.expect("workloads").iter().map(|seen| seen["requests"].as_u64().unwrap()).sum()
+}
+
+/// The rules of nftables in a namespace.
+fn ruleset(netns: &str) -> String {
+    let output =
+        Command::new("ip").args(["netns", "exec", netns, "nft", "list", "ruleset"]).output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn until(what: &str, is_true: impl Fn() -> bool) {
+    let begin = std::time::Instant::now();
+    while !is_true() {
+        assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{what}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// A memcached stays where it is. Connections from before stay direct, new ones reach the proxy at the same address, and
+/// after its end, by SIGTERM or SIGKILL, they are direct again and no rule is left.
+#[test]
+fn new_connections_to_the_known_address_are_redirected_while_the_proxy_runs() {
+    let Some(network) = testkit::ServerAndClient::create() else { return };
+    let (Some(_memcached), Some(_)) = (network.memcached(), testkit::program("nft")) else { return };
+    let [known, _] = network.addresses(11211);
+    let front = SocketAddr::new(known.ip(), 21211);
+    let folder = Folder::new();
+    folder.write("profile.json", PROFILE);
+    let text = hosts(known).replace("127.0.0.1:0", &front.to_string());
+    folder.write("hosts.toml", &text.replace("forward =", &format!("redirect = \"{known}\", forward =")));
+    let before = ruleset(network.server_netns());
+    let mut older = RemoteClient::connect(network.client(), known);
+    older.use_it();
+
+    for signal in ["TERM", "KILL"] {
+        let mut child = Command::new("ip")
+            .args(["netns", "exec", network.server_netns(), env!("CARGO_BIN_EXE_tailwright")])
+            .args(["proxy", "--hosts", "hosts.toml", "--server", "cache", "--state", "state"])
+            .args(["--user", "65534:65534"])
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap());
+        let running = Running(child);
+        let mut line = String::new();
+        while !line.contains("are redirected here") {
+            line.clear();
+            assert!(lines.read_line(&mut line).unwrap() > 0, "the proxy has ended");
+        }
+        assert!(line.contains(&known.to_string()), "{line}");
+        let mut newer = RemoteClient::connect(network.client(), known);
+        newer.use_it();
+        assert_eq!(forwarded(&folder), 2, "a new connection reaches the proxy");
+        older.use_it();
+        assert_eq!(forwarded(&folder), 2, "an older one stays with the server");
+
+        running.signal(signal);
+        until("the rule ends with the proxy", || ruleset(network.server_netns()) == before);
+        let mut last = RemoteClient::connect(network.client(), known);
+        last.use_it();
+        older.use_it();
+    }
+}
+
+/// The proxy does not start if nothing can be redirected, and says what to do instead.
+#[test]
+fn a_redirection_that_is_not_possible_is_an_error() {
+    let folder = Folder::new();
+    folder.write("profile.json", PROFILE);
+    let server: SocketAddr = "127.0.0.1:11211".parse().unwrap();
+    let text = hosts(server).replace("forward =", "redirect = \"10.0.0.9\", forward =");
+    folder.write("hosts.toml", &text);
+    let start = ["proxy", "--hosts", "hosts.toml", "--server", "cache", "--state", "state"];
+    let refused = folder.run(&start).expect_code(2);
+    assert!(
+        refused.stderr.contains("redirect: ") && refused.stderr.contains("loopback"),
+        "{}",
+        refused.stderr
+    );
+
+    // Without the right to change the network.
+    let free = format!("0.0.0.0:{}", testkit::free_address().port());
+    folder.write("hosts.toml", &text.replace("127.0.0.1:0", &free));
+    if testkit::program("setpriv").is_none() {
+        return;
+    }
+    let output = Command::new("setpriv")
+        .args(["--bounding-set", "-net_admin", env!("CARGO_BIN_EXE_tailwright")])
+        .args(start)
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    if message.contains("setpriv:") {
+        return testkit::skip(&message);
+    }
+    assert_eq!(output.status.code(), Some(3), "{message}");
+    assert!(message.contains("cannot be redirected"), "{message}");
+    assert!(message.contains("docs/guides/first-plan.md"), "{message}");
+}

@@ -8,8 +8,8 @@ use cli::terminal::{self, Talk, TerminalObserver, TextTable, talk};
 use enforce::facade::{ProxyFiles, ProxyMetricsPage, ProxySettings, ProxyStart, ReloadAnswer, proxy_start};
 use enforce::network::StateStore;
 use enforce::storage::{
-    self, PolicyMemory, PolicyOrigin, ProxiedRequest, Proxy, ProxyConfigurator, ProxyReport, ProxySnapshot,
-    ProxyStatus,
+    self, PolicyMemory, PolicyOrigin, ProxiedRequest, Proxy, ProxyConfigurator, ProxyOptions, ProxyReport,
+    ProxySnapshot, ProxyStatus, Redirection,
 };
 use machine::user::OrdinaryUser;
 use model::OperationError;
@@ -18,6 +18,7 @@ use serde::Serialize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use trace::check_observations;
 use trace::recorder::{
     RecordedMessage, RecorderThread, RecordingTally, check_nothing_lost, recording_channel,
@@ -188,7 +189,9 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     for address in proxy.addresses() {
         talk(Talk::Plain, format_args!("proxy: listening on {address}"));
     }
-    handle_signals(configurator.clone(), files)?;
+    // Before root is given up, and after the proxy listens.
+    let redirection = redirect(&options)?;
+    handle_signals(configurator.clone(), files, redirection.clone())?;
     become_what_is_wanted(args)?;
     if folder.is_none() {
         // The process may be another user now, without access to the file.
@@ -198,7 +201,9 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     let begin = |folder| RecorderThread::begin(folder, space, receiver, started, TerminalObserver);
     let recorder = folder.map(begin).transpose()?;
     configurator.remember()?;
-    let report = proxy.run()?;
+    let ran = proxy.run();
+    drop(redirection.lock().unwrap_or_else(PoisonError::into_inner).take());
+    let report = ran?;
     // No counter changes any more.
     drop(endpoint);
     drop(options);
@@ -244,13 +249,41 @@ fn check_user(args: &ProxyArgs, proxy: &Proxy) -> Result<(), OperationError> {
     .hint("start it as that user with these capabilities: docs/reference/proxy.md, What the server sees"))
 }
 
+/// The redirection of a proxy until its end, released by the thread that waits for signals.
+type SharedRedirection = Arc<Mutex<Option<Redirection>>>;
+
+/// Redirects new connections to the fronts that ask for it, and says so.
+fn redirect(options: &ProxyOptions) -> Result<SharedRedirection, OperationError> {
+    let server = options.deployment.servers.iter().find(|server| server.name == options.server);
+    let storage = server.and_then(|server| server.storage.as_ref());
+    let redirection = storage.map(Redirection::install).transpose()?.flatten();
+    for front in storage.iter().flat_map(|storage| &storage.front) {
+        if let Ok(Some(known)) = front.known_address() {
+            talk(
+                Talk::Plain,
+                format_args!(
+                    "proxy: new connections to {known} from other hosts are redirected here until the proxy \
+                     ends; older ones stay with the server until they reconnect"
+                ),
+            );
+        }
+    }
+    Ok(Arc::new(Mutex::new(redirection)))
+}
+
 /// Starts a thread that waits for signals; it ends with the process.
-fn handle_signals(proxy: ProxyConfigurator, files: ProxyFiles) -> Result<(), OperationError> {
+fn handle_signals(
+    proxy: ProxyConfigurator,
+    files: ProxyFiles,
+    redirection: SharedRedirection,
+) -> Result<(), OperationError> {
     let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| OperationError::machine(format_args!("signals cannot be caught: {error}")))?;
     std::thread::spawn(move || {
         for signal in signals.forever() {
             if signal != SIGHUP {
+                let mut redirection = redirection.lock().unwrap_or_else(PoisonError::into_inner);
+                redirection.iter_mut().for_each(Redirection::release);
                 // A second signal finds the proxy draining, and ends it.
                 proxy.handle().drain();
                 continue;

@@ -37,6 +37,11 @@ impl ServerAndClient {
         &self.0.host("client").expect("it was made").netns
     }
 
+    /// The namespace of the server.
+    pub fn server_netns(&self) -> &str {
+        &self.server().netns
+    }
+
     /// The addresses of the server by IPv4 and IPv6, with a port.
     pub fn addresses(&self, port: u16) -> [SocketAddr; 2] {
         let server = self.server();

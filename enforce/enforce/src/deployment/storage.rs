@@ -108,6 +108,10 @@ pub struct Front {
     /// Announce the client's address to the server in a header of the PROXY protocol, version 2.
     #[serde(default)]
     pub announce: bool,
+    /// The server's address that clients know; new connections to it are redirected to `listen`. Its port
+    /// defaults to that of the protocol.
+    #[serde(default)]
+    pub redirect: Option<String>,
 }
 
 /// Source address and port of a front's connections, as seen by the server.
@@ -136,7 +140,39 @@ impl Front {
                 "source: a client's address needs listen and forward both of IPv4, or of IPv6".to_owned()
             );
         }
-        Ok(())
+        self.known_address().map(|_| ())
+    }
+
+    /// Returns the address of the server whose new connections are redirected to this front.
+    ///
+    /// # Errors
+    /// When the address cannot be read, or connections to it cannot be redirected to `listen`.
+    pub fn known_address(&self) -> Result<Option<SocketAddr>, String> {
+        let Some(text) = &self.redirect else { return Ok(None) };
+        let (address, port) = parse_address("redirect", text)?;
+        let known = SocketAddr::new(address, port.unwrap_or_else(|| self.protocol.port()));
+        let pairs = self.pairs()?;
+        let [(listen, _)] = pairs.as_slice() else {
+            return Err("redirect: it needs one port in listen".to_owned());
+        };
+        if known.ip().is_loopback() || listen.ip().is_loopback() {
+            return Err("redirect: connections from other hosts are redirected, so neither it nor listen \
+                        is a loopback address"
+                .to_owned());
+        }
+        if known.ip().is_unspecified() {
+            return Err("redirect: the address that clients connect to".to_owned());
+        }
+        if known.is_ipv6() != listen.is_ipv6() {
+            return Err("redirect: it and listen are both of IPv4, or of IPv6".to_owned());
+        }
+        if listen.port() == 0 {
+            return Err("redirect: listen needs a port that is known".to_owned());
+        }
+        if known == *listen || (listen.ip().is_unspecified() && known.port() == listen.port()) {
+            return Err("redirect: listen needs another port, because the server has this one".to_owned());
+        }
+        Ok(Some(known))
     }
 
     /// Returns true if a proxy that serves `running` can serve this front without opening or closing
@@ -207,6 +243,7 @@ mod tests {
             allow: None,
             source: SourceAddress::Proxy,
             announce: false,
+            redirect: None,
         }
     }
 
@@ -221,6 +258,33 @@ mod tests {
         assert_eq!(client.check(), Ok(()));
         let mixed = Front { listen: "::".into(), ..client };
         assert!(mixed.check().is_err_and(|said| said.contains("both of IPv4")));
+    }
+
+    #[test]
+    fn redirections_need_a_known_address_and_another_port() {
+        let redirected = |listen: &str, redirect: &str| {
+            let redirect = Some(redirect.to_owned());
+            Front { redirect, ..front(Protocol::Memcached, listen, "127.0.0.1:11211") }
+        };
+        let known = |listen: &str, redirect: &str| redirected(listen, redirect).known_address();
+        assert_eq!(known("10.0.0.9:21211", "10.0.0.9"), Ok(Some("10.0.0.9:11211".parse().unwrap())));
+        assert_eq!(known("0.0.0.0:21211", "10.0.0.9:7"), Ok(Some("10.0.0.9:7".parse().unwrap())));
+        for (listen, redirect, part) in [
+            ("127.0.0.1:21211", "10.0.0.9", "loopback"),
+            ("10.0.0.9:21211", "127.0.0.1", "loopback"),
+            ("10.0.0.9:21211", "0.0.0.0", "clients connect to"),
+            ("10.0.0.9:21211", "fd00::9", "both of IPv4"),
+            ("10.0.0.9:11211", "10.0.0.9", "another port"),
+            ("10.0.0.9:0", "10.0.0.9", "port that is known"),
+            ("0.0.0.0:11211", "10.0.0.9", "another port"),
+            ("10.0.0.9:21211", "store", "is not an address"),
+        ] {
+            let front = redirected(listen, redirect);
+            let said = front.check().unwrap_err();
+            assert!(said.starts_with("redirect: ") && said.contains(part), "{listen} {redirect}: {said}");
+        }
+        let ports = Front { redirect: Some("10.0.0.9".into()), ..front(Protocol::Nfs, "10.0.0.9", "::1") };
+        assert!(ports.check().is_err_and(|said| said.contains("one port in listen")));
     }
 
     #[test]

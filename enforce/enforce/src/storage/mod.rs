@@ -47,6 +47,7 @@ mod policy_memory;
 mod proxy_header;
 mod queue;
 mod recording;
+mod redirection;
 mod request;
 mod reserved_ports;
 mod rules;
@@ -70,6 +71,7 @@ pub use options::ProxyOptions;
 pub use policy_memory::PolicyMemory;
 pub use queue::{BaselineQueue, BaselineRequest};
 pub use recording::ProxiedRequest;
+pub use redirection::Redirection;
 pub use statistics::{ProxiedWorkload, ProxyMetrics, ProxySnapshot, WorkloadTimes};
 pub use system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
 
