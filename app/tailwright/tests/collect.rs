@@ -481,6 +481,21 @@ fn memcached_by_observing() {
         assert!(seen * 10 > sent * 5, "{seen} of {sent}");
     }
     assert_eq!(plan_of(&folder, "rec", "client")["servers_used"], 1);
+    // On the server's machine nothing is left to fill in but the protocol, which its port does not tell.
+    let mut args = vec!["trace", "split", "rec", "--by", "client", "-o", "traces", "--hosts", "hosts.toml"];
+    args.extend(["--storage", "profile.json", "--network", "1Gbps", "--slo", "99% < 1h"]);
+    folder.write("cluster.toml", &folder.run(&args).expect_code(0).stdout);
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    let hosts = folder.read("hosts.toml");
+    if testkit::program("ip").is_some() {
+        assert!(hosts.contains(&format!("forward = \"127.0.0.1:{port}\"")), "{hosts}");
+        let marked = hosts.lines().filter(|line| line.contains("CHANGE") && !line.starts_with('#'));
+        assert_eq!(marked.count(), 1, "{hosts}");
+        folder.write("hosts.toml", &hosts.replace("CHANGE: nfs, nbd or memcached", "memcached"));
+        // The packets of a loopback device are larger than bounds count on.
+        let apply = ["apply", "policy.json", "--hosts", "hosts.toml", "--dry-run", "--without-bounds"];
+        folder.run(&apply).expect_code(0);
+    }
 }
 
 #[test]
@@ -606,4 +621,41 @@ fn recordings_are_refused_where_they_cannot_be() {
         assert!(refused.contains(said) && refused.contains("hint"), "{refused}");
     }
     assert!(!Path::new(&folder.join("rec")).exists());
+}
+
+/// A capture on the machine of the server: the hosts file has everything, and the proxy takes it as it is.
+#[test]
+fn split_writes_the_hosts_file_of_a_capture() {
+    let folder = Folder::new();
+    folder.write(
+        "capture.tcpdump",
+        "1700000000.000100 IP 127.0.0.2.871 > 127.0.0.9.11211: tcp 144\n\
+         1700000000.000300 IP 127.0.0.9.11211 > 127.0.0.2.871: tcp 1448\n\
+         1700000000.000400 IP 127.0.0.3.712 > 127.0.0.9.11211: tcp 1448\n\
+         1700000000.000600 IP 127.0.0.9.11211 > 127.0.0.3.712: tcp 136\n",
+    );
+    folder.write("ssd.json", PROFILE);
+    let split = |more: &[&str]| {
+        let mut args = vec!["trace", "split", "capture.tcpdump", "--by", "client", "-o", "traces"];
+        args.extend(["--hosts", "hosts.toml"]);
+        args.extend(more);
+        folder.run(&args)
+    };
+    let cluster = split(&["--storage", "ssd.json", "--network", "1Gbps"]).expect_code(0).stdout;
+    assert_eq!(cluster.matches("CHANGE").count() - 1, 2, "only SLOs are left: {cluster}");
+    let hosts = std::fs::read_to_string(folder.path().join("hosts.toml")).expect("it is written");
+    for part in [
+        "protocol = \"memcached\", listen = \"127.0.0.9:21211\", forward = \"127.0.0.9:11211\" }",
+        "address = [\"127.0.0.9\"]",
+        "workload = \"127.0.0.2\"",
+        "workload = \"127.0.0.3\"",
+    ] {
+        assert!(hosts.contains(part), "{part}: {hosts}");
+    }
+    let cluster =
+        split(&["--storage", "ssd.json", "--network", "1Gbps", "--slo", "99% < 300ms"]).expect_code(0).stdout;
+    folder.write("cluster.toml", &cluster);
+    folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    let outcome = split(&["--slo", "soon"]).expect_code(2);
+    assert!(outcome.stderr.contains("--slo"), "{}", outcome.stderr);
 }

@@ -59,6 +59,6 @@ pub use format::TraceFormat;
 pub use observation_files::check_observations;
 pub use read::{OpenOptions, TraceReader, open, open_place, read_bytes};
 pub use selection::{SplitKey, TracePlace, TraceSelection};
-pub use split::{files_of, owners_of, server_of};
+pub use split::{TraceOwners, files_of, owners_of, server_of};
 pub use transform::{MergedTraces, SliceOrigin, merge, scale_time, slice};
 pub use write::TraceWriter;

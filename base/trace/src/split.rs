@@ -8,9 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Returns the workloads or clients in a file or recording, with the number of their requests; reads all
-/// of it. `None` if the format does not distinguish them. Clients are `CLIENT@SERVER` where the requests are
-/// those of several servers.
+/// Owners of a file's requests, and the servers that they were sent to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TraceOwners {
+    /// The number of requests of each workload or client; clients are `CLIENT@SERVER` where there are several servers.
+    pub requests: BTreeMap<String, u64>,
+    /// Names of the servers, as far as the file tells: `port-2049`, or `10.0.0.9:2049` of a capture split by clients.
+    pub servers: BTreeSet<String>,
+}
+
+/// Returns the workloads or clients in a file or recording; reads all of it. `None` if the format does not
+/// distinguish them.
 ///
 /// # Errors
 /// When the file cannot be read as a trace.
@@ -18,7 +26,7 @@ pub fn owners_of(
     path: &Path,
     key: SplitKey,
     options: &OpenOptions,
-) -> Result<Option<BTreeMap<String, u64>>, TraceError> {
+) -> Result<Option<TraceOwners>, TraceError> {
     let place = TracePlace { path: path.to_owned(), selection: TraceSelection::All(key) };
     let mut reader = open_place(&place, options)?;
     if reader.owners().is_none() {
@@ -26,10 +34,12 @@ pub fn owners_of(
     }
     reader.by_ref().try_for_each(|request| request.map(drop))?;
     let owners = reader.owners().cloned().unwrap_or_default();
-    Ok(Some(match key {
+    let servers = owners.keys().filter_map(|owner| server_of(owner)).map(str::to_owned).collect();
+    let requests = match key {
         SplitKey::Client => without_sole_server(owners),
         SplitKey::Workload => owners,
-    }))
+    };
+    Ok(Some(TraceOwners { requests, servers }))
 }
 
 /// Removes the server from the names of clients if there is only one.

@@ -102,7 +102,10 @@ fn each_workload_and_client_is_a_trace() {
     let known = matches!(nobody, TraceErrorKind::NoSuchWorkload { known, .. } if known == "mail, web");
     assert!(known);
     let owners = owners_of(&path, SplitKey::Client, &OpenOptions::default()).unwrap().expect("it has some");
-    assert_eq!(owners.into_iter().collect::<Vec<_>>(), [("10.0.0.1".into(), 1500), ("fd00::2".into(), 1500)]);
+    assert_eq!(
+        owners.requests.into_iter().collect::<Vec<_>>(),
+        [("10.0.0.1".into(), 1500), ("fd00::2".into(), 1500)]
+    );
 }
 
 #[test]

@@ -100,6 +100,9 @@ mod tests {
         assert_eq!(read.filter_map(Result::ok).count(), 10);
         let clients = trace::owners_of(&path, trace::SplitKey::Client, &trace::OpenOptions::default());
         let clients = clients.expect("it is read").expect("it has some");
-        assert_eq!(clients[&request(0, 0, 10).peer.ip().to_string()], 50);
+        let client = request(0, 0, 10).peer.ip();
+        let at = |port: u16| clients.requests[&format!("{client}@port-{port}")];
+        assert_eq!((at(request(0, 0, 10).port), at(7)), (40, 10));
+        assert_eq!(clients.servers.len(), 2);
     }
 }

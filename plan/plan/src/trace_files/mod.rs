@@ -2,6 +2,7 @@
 
 mod error;
 mod generate;
+mod hosts;
 mod inspect;
 mod output;
 mod reader;
@@ -10,7 +11,8 @@ mod split;
 
 pub use error::TraceFileError;
 pub use generate::{generate_trace, on_off_process, wrong_parameter};
+pub use hosts::{ServerPlace, hosts_text};
 pub use inspect::{InspectedTrace, inspect_trace};
 pub use output::TraceOutput;
 pub use rewrite::{TraceWindow, convert_trace, merge_traces, slice_trace};
-pub use split::{SplitPart, cluster_text, split_trace};
+pub use split::{ClusterFacts, SplitPart, SplitTrace, cluster_text, split_trace};

@@ -5,6 +5,7 @@ use crate::trace_files::output::TraceOutput;
 use crate::trace_files::reader::ObservedReader;
 use model::{Op, OperationError};
 use operation::files::check_apart;
+use operation::marks::MARK;
 use operation::text::{free_file_name, toml_string};
 use operation::{Notice, ProgressObserver};
 use std::collections::BTreeSet;
@@ -29,6 +30,25 @@ pub struct SplitPart {
     pub span: Nanos,
 }
 
+/// The traces of a file's workloads or clients.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SplitTrace {
+    pub parts: Vec<SplitPart>,
+    /// Names of the servers, as far as the file tells: `port-2049`, `10.0.0.9:2049`.
+    pub servers: BTreeSet<String>,
+}
+
+/// Values of a cluster file that a trace does not tell; absent ones are marked `CHANGE`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ClusterFacts {
+    /// File of the device profile.
+    pub storage: Option<PathBuf>,
+    /// Rate of the server's link, such as `1Gbps`.
+    pub network: Option<String>,
+    /// SLO of every workload, such as `99.9% < 100ms`.
+    pub slo: Option<String>,
+}
+
 /// Writes a trace of each workload, or client, of a file into a folder, which is made if it is not there. Reads the file
 /// once for the names, and once for each of them.
 ///
@@ -41,8 +61,8 @@ pub fn split_trace(
     options: &OpenOptions,
     folder: &Path,
     observer: &dyn ProgressObserver,
-) -> Result<Vec<SplitPart>, TraceFileError> {
-    let owners = trace::owners_of(path, key, options)?.ok_or_else(|| {
+) -> Result<SplitTrace, TraceFileError> {
+    let trace::TraceOwners { requests: owners, servers: all_servers } = trace::owners_of(path, key, options)?.ok_or_else(|| {
         OperationError::input(format_args!("{}: it does not say whose its requests are", path.display()))
             .hint("expected a recording (`proxy --record FOLDER`), observations (`load -o`) or a capture of tcpdump")
     })?;
@@ -75,7 +95,7 @@ pub fn split_trace(
         let source = TracePlace { path: path.to_owned(), selection };
         parts.push(split_off(&owner, &source, part, options, observer)?);
     }
-    Ok(parts)
+    Ok(SplitTrace { parts, servers: all_servers })
 }
 
 /// Returns the servers of these owners if there are several.
@@ -110,7 +130,13 @@ fn split_off(
 
 /// Returns a cluster file for these traces with `CHANGE` in place of unknown values, which is refused until
 /// they are filled in.
-pub fn cluster_text(source: &Path, parts: &[SplitPart]) -> String {
+pub fn cluster_text(source: &Path, parts: &[SplitPart], facts: &ClusterFacts) -> String {
+    let known =
+        |value: Option<String>, what: &str| toml_string(&value.unwrap_or_else(|| format!("{MARK}: {what}")));
+    let profile = facts.storage.as_ref().map(|path| path.display().to_string());
+    let storage = known(profile, "device profile, from tailwright profile FILE -o ssd.json");
+    let network = known(facts.network.clone(), "the link, such as 1Gbps");
+    let slo = known(facts.slo.clone(), "such as 99.9% < 100ms");
     let mut text = format!(
         "# The workloads of {}. Replace each CHANGE; `tailwright plan --help` describes the file.\n\
          # The margin leaves room: with 1.0 a workload that repeats its trace uses its limits up.\n\
@@ -118,8 +144,8 @@ pub fn cluster_text(source: &Path, parts: &[SplitPart]) -> String {
          [[server]]\n\
          class = \"server\"\n\
          count = 1\n\
-         storage = \"CHANGE: device profile, from tailwright profile FILE -o ssd.json\"\n\
-         network = \"CHANGE: the link, such as 1Gbps\"\n",
+         storage = {storage}\n\
+         network = {network}\n",
         source.display()
     );
     let servers = servers_of(parts.iter().map(|part| &part.owner));
@@ -141,7 +167,7 @@ pub fn cluster_text(source: &Path, parts: &[SplitPart]) -> String {
         let _ = write!(
             text,
             "\n# {requests} in {span}, {reads:.0} % reads, {bytes}\n\
-             [[workload]]\nname = {}\ntrace = {}\nslo = \"CHANGE: such as 99.9% < 100ms\"\n",
+             [[workload]]\nname = {}\ntrace = {}\nslo = {slo}\n",
             toml_string(&part.owner),
             toml_string(&part.path.display().to_string())
         );
