@@ -99,8 +99,16 @@ fn ask(server: SocketAddr, is_over: &AtomicBool, key: impl Fn(u64) -> &'static s
 
 /// The finding of an observation of a server while clients ask and something is injected.
 fn finding(server: SocketAddr, clients: impl Fn(&AtomicBool) + Sync, injected: impl FnOnce()) -> Value {
+    /// Ends the clients also when this thread fails, which otherwise waits for them.
+    struct EndOnDrop<'a>(&'a AtomicBool);
+    impl Drop for EndOnDrop<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let end = EndOnDrop(&is_over);
         let asking = scope.spawn(|| clients(&is_over));
         // The first requests of a connection are not usual.
         wait(Duration::from_millis(200));
@@ -109,7 +117,7 @@ fn finding(server: SocketAddr, clients: impl Fn(&AtomicBool) + Sync, injected: i
         injected();
         signal(&child, "INT");
         let view = printed_document(child, 0);
-        is_over.store(true, Ordering::Relaxed);
+        drop(end);
         asking.join().expect("clients go on");
         view["finding"].clone()
     })

@@ -59,7 +59,9 @@ pub use observing::{
     AcceptQueue, MeasuredCost, ObservationEnd, ObservationProgress, ObservationReport, ObservationSettings,
     ObservationWatcher, ReadCoverage,
 };
-pub use probe::{AttachedProbes, ProbeCost, ProbeSettings, missing_rights, refused, types_of_kernel};
+pub use probe::{
+    AttachedProbes, ProbeCost, ProbeSettings, may_measure_cost, missing_rights, refused, types_of_kernel,
+};
 pub use recent::RecentStatistics;
 pub use request::{HeldUpTime, ObservedRequest, POINTS, RequestPoint, RequestQuality, STAGE_NAMES, STAGES};
 pub use run::{observe, watch};

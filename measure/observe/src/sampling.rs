@@ -5,6 +5,9 @@
 //! on average, and not from the last one: after a window of a busy second, a longer pause would make quiet seconds more
 //! likely to be seen than busy ones. The mean follows a rising load too late: then no period begins before what was spent is
 //! paid for. The random place keeps windows from going along with what happens periodically.
+//!
+//! Most servers can be observed all the time at that cost: a window goes on as long as the mean of all observed time says
+//! so. Attaching for the first time costs as much as thousands of requests, but only once, and does not end a window.
 
 use std::time::Duration;
 
@@ -38,6 +41,8 @@ pub struct SampledTime {
     pub counted: Duration,
     /// What observing cost until now, in nanoseconds of CPU time over all CPUs: programs and the calling thread.
     pub cost_ns: u64,
+    /// The part of `cost_ns` that attaching took for the first time.
+    pub first_attaching_ns: u64,
     /// What it might cost.
     pub limit: CostLimit,
     /// Requests that counted and were still open when their window ended.
@@ -69,6 +74,33 @@ impl MeasuredBeginning {
 /// Below so many events the cost of one is not known.
 const EVENTS_MIN: u64 = 100;
 
+/// Cost of a window until now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct WindowCost {
+    /// CPU time of attaching, in nanoseconds.
+    pub(crate) attaching_ns: u64,
+    /// CPU time of programs and of joining since then, in nanoseconds.
+    pub(crate) running_ns: u64,
+    /// The time since it was attached.
+    pub(crate) took: Duration,
+}
+
+impl WindowCost {
+    fn ns(self) -> u64 {
+        self.attaching_ns + self.running_ns
+    }
+
+    /// The cost of as much of this window as the shortest one has.
+    fn of_shortest(self) -> Self {
+        let took = self.took.min(SHORTEST);
+        let running_ns = u128::from(self.running_ns) * took.as_nanos() / self.took.as_nanos().max(1);
+        Self { running_ns: u64::try_from(running_ns).unwrap_or(self.running_ns), took, ..self }
+    }
+}
+
+/// The length of a window that does not go on, without the wait for late answers.
+const SHORTEST: Duration = WARM_UP.saturating_add(COUNTED);
+
 /// Where the windows are.
 #[derive(Debug)]
 pub(crate) struct WindowPlan {
@@ -77,6 +109,11 @@ pub(crate) struct WindowPlan {
     random: u64,
     windows: u64,
     cost_ns: u64,
+    first_attaching_ns: u64,
+    /// The cost of all windows without attaching, and their length.
+    running: (u64, Duration),
+    /// The cost of all windows as if each had been one of the shortest, in nanoseconds.
+    shortest_ns: u64,
     /// The end of the period of the last window.
     period_end: Duration,
 }
@@ -84,24 +121,54 @@ pub(crate) struct WindowPlan {
 impl WindowPlan {
     /// A plan whose first window begins at once.
     pub(crate) fn new(CostLimit { share, seed }: CostLimit) -> Self {
-        Self { limit: share, random: seed, windows: 0, cost_ns: 0, period_end: Duration::ZERO }
+        Self {
+            limit: share,
+            random: seed,
+            windows: 0,
+            cost_ns: 0,
+            first_attaching_ns: 0,
+            running: (0, Duration::ZERO),
+            shortest_ns: 0,
+            period_end: Duration::ZERO,
+        }
     }
 
-    /// A window ended at this time since the beginning, took so long and cost so much; when the next one begins.
-    pub(crate) fn next(&mut self, now: Duration, took: Duration, cost_ns: u64) -> Duration {
+    /// Returns true if the window may go on at this time since the beginning, of an observation that has so much time
+    /// left: its mean cost is below the limit, and what was spent ahead is paid for at the end.
+    pub(crate) fn may_go_on(&self, now: Duration, left: Duration, window: WindowCost) -> bool {
+        let running_s = (self.running.0 + window.running_ns) as f64 / 1e9;
+        let rate = running_s / (self.running.1 + window.took).as_secs_f64().max(f64::MIN_POSITIVE);
+        let once_ns = if self.windows == 0 { window.attaching_ns } else { self.first_attaching_ns };
+        let ahead_s = (self.cost_ns + window.ns() - once_ns) as f64 / 1e9 - self.limit * now.as_secs_f64();
+        rate < self.limit && ahead_s <= (self.limit - rate) * left.as_secs_f64()
+    }
+
+    /// A window ended at this time since the beginning and cost so much; when the next one begins.
+    pub(crate) fn next(&mut self, now: Duration, window: WindowCost) -> Duration {
         self.windows += 1;
-        self.cost_ns += cost_ns;
-        let mean_s = self.cost_ns as f64 / 1e9 / self.windows as f64;
-        let period = Duration::try_from_secs_f64(mean_s / self.limit).unwrap_or(Duration::MAX).max(took);
+        self.cost_ns += window.ns();
+        self.running = (self.running.0 + window.running_ns, self.running.1 + window.took);
+        // A window that went on makes those after it no rarer.
+        let shortest = window.of_shortest();
+        self.shortest_ns += shortest.ns();
+        let mean_s = self.shortest_ns as f64 / 1e9 / self.windows as f64;
+        let period = Duration::try_from_secs_f64(mean_s / self.limit).unwrap_or(Duration::MAX);
+        let period = period.max(shortest.took);
         if self.windows == 1 {
+            self.first_attaching_ns = window.attaching_ns;
             // The first window is at the beginning of its period, of which nothing was known.
-            self.period_end = period;
+            self.period_end = (now - window.took) + period;
         }
         let paid =
             Duration::try_from_secs_f64(self.cost_ns as f64 / 1e9 / self.limit).unwrap_or(Duration::MAX);
         let begin = self.period_end.max(now).max(paid);
         self.period_end = begin.saturating_add(period);
-        begin.saturating_add((period - took).mul_f64(self.uniform()))
+        begin.saturating_add((period - shortest.took).mul_f64(self.uniform()))
+    }
+
+    /// Returns the cost of attaching for the first time, in nanoseconds.
+    pub(crate) fn first_attaching_ns(&self) -> u64 {
+        self.first_attaching_ns
     }
 
     /// What all windows have cost, in nanoseconds.
@@ -135,6 +202,11 @@ mod tests {
     /// How many seconds a pause would take that follows from the cost of the last window, if that was busy.
     const CHASING_S: u64 = 7;
 
+    /// A window that cost this much, all of it for attaching.
+    fn attached(attaching_ns: u64) -> WindowCost {
+        WindowCost { attaching_ns, running_ns: 0, took: WINDOW }
+    }
+
     /// The beginnings of windows of a server whose windows cost this much.
     fn windows(
         share: f64,
@@ -147,7 +219,7 @@ mod tests {
         let mut begin = Duration::ZERO;
         while begin < until {
             begins.push(begin);
-            begin = plan.next(begin + WINDOW, WINDOW, cost(begin));
+            begin = plan.next(begin + WINDOW, attached(cost(begin)));
         }
         assert_eq!(plan.windows(), begins.len() as u64);
         (begins, plan.cost_ns())
@@ -210,6 +282,55 @@ mod tests {
             }
             let busy = chased.iter().filter(|at| is_busy(**at)).count() as f64 / chased.len() as f64;
             prop_assert!(busy < 0.45, "the judge tells them apart: {busy}");
+        }
+    }
+
+    /// Returns the time that an observation of this length saw, in seconds, and its cost after attaching for the first
+    /// time, in seconds of CPU time, at a load that costs `rate` of a CPU.
+    fn lived(limit: f64, length: Duration, attaching_ns: u64, rate: impl Fn(Duration) -> f64) -> (f64, f64) {
+        const SECOND: Duration = Duration::from_secs(1);
+        let mut plan = WindowPlan::new(CostLimit { share: limit, seed: 3 });
+        let mut begin = Duration::ZERO;
+        let mut seen_s = 0.0;
+        while begin < length {
+            let mut window = WindowCost { attaching_ns, ..WindowCost::default() };
+            loop {
+                window.running_ns += (rate(begin + window.took) * 1e9) as u64;
+                window.took += SECOND;
+                let now = begin + window.took;
+                if now >= length || !plan.may_go_on(now, length - now, window) {
+                    break;
+                }
+            }
+            seen_s += window.took.as_secs_f64();
+            begin = plan.next(begin + window.took, window);
+        }
+        (seen_s, (plan.cost_ns() - plan.first_attaching_ns()) as f64 / 1e9)
+    }
+
+    #[test]
+    fn a_server_below_the_limit_is_observed_all_the_time() {
+        for seconds in [2, 10, 3600] {
+            let (seen_s, cost_s) = lived(0.03, Duration::from_secs(seconds), 70_000_000, |_| 0.02);
+            assert_eq!(seen_s, seconds as f64, "a window that went on has no pause");
+            assert!((cost_s - 0.02 * seconds as f64).abs() < 1e-6);
+        }
+    }
+
+    /// Busy hours after quiet ones, and the other way round: the limit is kept, and after some hours that everything was
+    /// observed a second of the busy ones is as likely to be seen as before.
+    #[test]
+    fn a_window_that_went_on_keeps_the_limit_and_the_places_of_later_ones() {
+        let hour = Duration::from_secs(3600);
+        for (first, then) in [(0.005, 0.2), (0.2, 0.005), (0.029, 0.031), (0.1, 0.1)] {
+            let rate = |at: Duration| if at < hour { first } else { then };
+            let (seen_s, cost_s) = lived(0.03, 2 * hour, 70_000_000, rate);
+            let limit_s = 0.03 * 7200.0;
+            assert!(cost_s <= limit_s + 0.3, "{first}, {then}: {cost_s} of {limit_s}");
+            // The mean remembers a busier hour.
+            let share = |rate: f64| if rate < 0.03 { 1.0 } else { 0.03 / (rate + 0.07) };
+            let expected_s = 3600.0 * (share(first) + share(first.max(then)));
+            assert!(seen_s >= 0.9 * expected_s, "{first}, {then}: {seen_s} of {expected_s}");
         }
     }
 

@@ -1,9 +1,12 @@
 //! An observation in windows, as `sampling` plans them.
 
+use crate::join::JoinCounts;
 use crate::observing::{ObservationEnd, ObservationReport, ObservationSettings, ObservationWatcher};
 use crate::probe::{AttachedProbes, may_measure_cost, types_of_kernel};
 use crate::running::{DRAIN_INTERVAL, RunningObservation};
-use crate::sampling::{COUNTED, CostLimit, MeasuredBeginning, SampledTime, TAIL_MAX, WARM_UP, WindowPlan};
+use crate::sampling::{
+    COUNTED, CostLimit, MeasuredBeginning, SampledTime, TAIL_MAX, WARM_UP, WindowCost, WindowPlan,
+};
 use machine::clock::now;
 use machine::cpu_time;
 use model::OperationError;
@@ -24,26 +27,24 @@ pub(crate) fn watch_in_windows(
     let mut cpu_before = cpu_time::of_thread();
     let types = types_of_kernel()?;
     let mut plan = WindowPlan::new(limit);
+    let mut probes = AttachedProbes::attach_knowing(&settings.probes, &types)?;
     let mut observation = RunningObservation::new(settings, false);
     let mut window =
         ObservationWindow { settings, stop, end: None, lost_events: 0, skipped_runs: 0, cut_off: 0 };
     let mut counted = Duration::ZERO;
     let end = loop {
-        let began = observation.start.elapsed();
-        let mut probes = AttachedProbes::attach_knowing(&settings.probes, &types)?;
-        match plan.windows() {
-            0 => watcher.attached(),
-            _ => watcher.window_begins(),
-        }
-        let (kernel_ns, counted_now) = window.observe(&mut observation, &mut probes, watcher)?;
+        let attached_at = observation.start.elapsed();
+        let attached = cpu_time::of_thread();
+        // With what the last pause took.
+        let attaching_ns = attached - cpu_before;
+        let (kernel_ns, counted_now) =
+            window.observe(&plan, attaching_ns, &mut observation, &mut probes, watcher)?;
         drop(probes);
         counted += counted_now;
         let ended = observation.start.elapsed();
-        // With what the last pause took.
-        let cpu_until_now = cpu_time::of_thread();
-        let cost_ns = kernel_ns + cpu_until_now - cpu_before;
-        cpu_before = cpu_until_now;
-        let next = plan.next(ended, ended - began, cost_ns);
+        cpu_before = cpu_time::of_thread();
+        let running_ns = kernel_ns + cpu_before - attached;
+        let next = plan.next(ended, WindowCost { attaching_ns, running_ns, took: ended - attached_at });
         while window.end.is_none() && observation.start.elapsed() < next {
             std::thread::park_timeout(DRAIN_INTERVAL.min(next.saturating_sub(observation.start.elapsed())));
             watcher.progress(&observation.progress(window.lost_events));
@@ -52,12 +53,37 @@ pub(crate) fn watch_in_windows(
         if let Some(end) = window.end {
             break end;
         }
+        probes = AttachedProbes::attach_knowing(&settings.probes, &types)?;
     };
-    let windows = plan.windows();
-    let cost_ns = plan.cost_ns();
-    let sampled = SampledTime { windows, counted, cost_ns, limit, cut_off: window.cut_off };
+    let sampled = SampledTime {
+        windows: plan.windows(),
+        counted,
+        cost_ns: plan.cost_ns(),
+        first_attaching_ns: plan.first_attaching_ns(),
+        limit,
+        cut_off: window.cut_off,
+    };
     let report = observation.finish(end, window.lost_events, window.skipped_runs);
     Ok(ObservationReport { sampled: Some(sampled), ..report })
+}
+
+/// The part of a window in which arrivals count, and what was counted before it.
+struct CountingWindow {
+    /// When it began, in nanoseconds of CLOCK_MONOTONIC.
+    from: u64,
+    retransmits_before: u64,
+    counts_before: JoinCounts,
+}
+
+impl CountingWindow {
+    fn begin(observation: &mut RunningObservation, probes: &AttachedProbes) -> Result<Self, OperationError> {
+        observation.counters.begin();
+        let retransmits_before = probes.retransmits()?;
+        let counts_before = observation.joiner.counts();
+        let from = now();
+        observation.counted = from..u64::MAX;
+        Ok(Self { from, retransmits_before, counts_before })
+    }
 }
 
 /// What is the same in all windows, and what they add up to.
@@ -71,20 +97,32 @@ struct ObservationWindow<'a> {
 }
 
 impl ObservationWindow<'_> {
-    /// Observes a window: what programs took in it, and for how long arrivals counted.
+    /// Observes a window that took so much CPU time to attach: what programs took in it, and for how long arrivals counted.
     fn observe(
         &mut self,
+        plan: &WindowPlan,
+        attaching_ns: u64,
         observation: &mut RunningObservation,
         probes: &mut AttachedProbes,
         watcher: &mut dyn ObservationWatcher,
     ) -> Result<(u64, Duration), OperationError> {
         let began = Instant::now();
+        let cpu_began = cpu_time::of_thread();
         let events_before = observation.events;
         observation.begin_window(self.settings);
         if !probes.begin_measuring_cost() {
             return Err(OperationError::machine("the kernel does not measure the run time of programs")
                 .hint("a limit of the cost takes that; a share of connections costs less, too"));
         }
+        let counting = if plan.windows() == 0 {
+            // Everything counts from the beginning, as without a limit.
+            let counting = CountingWindow::begin(observation, probes)?;
+            watcher.attached();
+            Some(counting)
+        } else {
+            watcher.window_begins();
+            None
+        };
         self.step_until(began + WARM_UP, observation, probes, watcher)?;
         let cost = probes.cost();
         probes.end_measuring_cost();
@@ -94,12 +132,23 @@ impl ObservationWindow<'_> {
             events: observation.events - events_before,
             duration: began.elapsed(),
         };
-        observation.counters.begin();
-        let retransmits_before = probes.retransmits()?;
-        let counts_before = observation.joiner.counts();
-        let from = now();
-        observation.counted = from..u64::MAX;
-        self.step_until(began + WARM_UP + COUNTED, observation, probes, watcher)?;
+        let CountingWindow { from, retransmits_before, counts_before } = match counting {
+            Some(counting) => counting,
+            None => CountingWindow::begin(observation, probes)?,
+        };
+        let mut until = began + WARM_UP;
+        loop {
+            until += COUNTED;
+            self.step_until(until, observation, probes, watcher)?;
+            let kernel_ns = measured.cost_of(observation.events - events_before, began.elapsed());
+            let running_ns = kernel_ns + cpu_time::of_thread() - cpu_began;
+            let cost = WindowCost { attaching_ns, running_ns, took: began.elapsed() };
+            let elapsed = observation.start.elapsed();
+            let left = self.settings.duration.saturating_sub(elapsed);
+            if self.end.is_some() || !plan.may_go_on(elapsed, left, cost) {
+                break;
+            }
+        }
         let until = now();
         observation.counted = from..until;
         let tail_end = Instant::now() + TAIL_MAX;

@@ -18,6 +18,8 @@ pub(super) struct SampledFields {
     cost_limit: f64,
     /// Of the places of windows.
     seed: u64,
+    /// CPU time that attaching programs for the first time took, which `cost_share` contains.
+    first_attaching_cpu_s: f64,
     /// Requests without an answer when their window ended.
     cut_off: u64,
 }
@@ -32,6 +34,7 @@ pub(super) fn sampled_fields(sampled: &SampledTime, report: &ObservationReport) 
         cost_share: sampled.cost_ns as f64 / 1e9 / observed_s,
         cost_limit: sampled.limit.share,
         seed: sampled.limit.seed,
+        first_attaching_cpu_s: sampled.first_attaching_ns as f64 / 1e9,
         cut_off: sampled.cut_off,
     }
 }
@@ -46,7 +49,8 @@ pub(crate) fn cost_lines(report: &ObservationReport, joining_ns: u64) -> String 
         None if report.may_measure_cost => {
             "what programs in the kernel took was not measured: the time was too short".to_owned()
         }
-        None => "what programs in the kernel took was not measured: that takes CAP_SYS_ADMIN".to_owned(),
+        None => "what programs in the kernel took was neither measured nor limited: that takes CAP_SYS_ADMIN"
+            .to_owned(),
     };
     let joining = joining_ns as f64 / 1e9 / report.duration.as_secs_f64().max(f64::MIN_POSITIVE);
     format!("\n{kernel}\njoining events took {} of one CPU, in all of the time\n", percent(joining))
@@ -75,20 +79,26 @@ fn kernel_lines(cost: &MeasuredCost) -> String {
 /// In which part of the time requests counted, and what observing cost over all of it.
 fn sampled_lines(sampled: &SampledTime, report: &ObservationReport) -> String {
     let fields = sampled_fields(sampled, report);
-    let mut text = format!(
-        "\na sample: {} at random, seed {}, {} of the time; requests between are missing\n\
-         observing took {} of one CPU on average; the limit is {}\n  \
-         (programs in the kernel, attaching them, joining events)\n",
-        plural(sampled.windows, "window"),
-        sampled.limit.seed,
-        percent(fields.share_of_time),
+    let share = percent(fields.share_of_time);
+    let mut text = match sampled.windows {
+        1 => format!("\nobserved in one piece, {share} of the time\n"),
+        windows => format!(
+            "\na sample: {windows} windows at random, seed {}, {share} of the time; requests between are missing\n",
+            sampled.limit.seed,
+        ),
+    };
+    text += &format!(
+        "observing took {} of one CPU on average; the limit is {}\n  \
+         (programs in the kernel, attaching them, joining events; `--cost-limit none` has no limit)\n",
         percent(fields.cost_share),
         full_percent(sampled.limit.share),
     );
     if fields.cost_share > sampled.limit.share {
         let enough_s = (sampled.cost_ns as f64 / 1e9 / sampled.limit.share).ceil();
         text += &format!(
-            "above the limit, in too short a time to pay for its windows: give at least {enough_s:.0}s\n"
+            "above the limit, in too short a time: attaching programs for the first time took {} of it,\n  \
+             and all is paid for after {enough_s:.0}s\n",
+            time(fields.first_attaching_cpu_s),
         );
     }
     text

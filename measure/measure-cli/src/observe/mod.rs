@@ -62,7 +62,7 @@ Examples:
       what is known for the ideal
   tailwright observe --port 11211 --slowest slow.json
       for https://ui.perfetto.dev
-  tailwright observe --port 11211 --duration 5min --cost-limit 3%
+  tailwright observe --port 11211 --duration 5min --cost-limit 0.5%
       a server that must not be slowed down
   tailwright observe --port 11211 --listen 127.0.0.1:9464
       for Prometheus, until Ctrl-C
@@ -119,13 +119,13 @@ pub struct ObserveArgs {
     /// Observe this share of TCP connections only, above 0; costs less. All of UDP is observed.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share)]
     share: f64,
-    /// Keep what observing costs below this share of one CPU, such as 3%, on average: the server is observed in windows of
-    /// a second at random, and not at all in between. Takes CAP_SYS_ADMIN.
-    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with_all = ["block", "selftest", "listen", "record", "output",
-          "hdr", "prometheus_file", "accept_queue"])]
-    cost_limit: Option<f64>,
+    /// Keep what observing costs below this share of one CPU, on average: a server that costs more is observed in windows of
+    /// a second at random, and not at all in between. Takes CAP_SYS_ADMIN. [default: 3%; `none` with options that want all
+    /// requests: --output, --record, --hdr, --prometheus-file, --listen, --accept-queue]
+    #[arg(long, value_name = "SHARE|none", value_parser = cost_limit, conflicts_with_all = ["block", "selftest"])]
+    cost_limit: Option<CostLimitArg>,
     /// Seed of the places of the windows of --cost-limit [default: another one each time, which is printed].
-    #[arg(long, value_name = "N", requires = "cost_limit")]
+    #[arg(long, value_name = "N", conflicts_with_all = ["block", "selftest"])]
     seed: Option<u64>,
     /// What is spoken on the ports: the protocol says where requests begin and end. The first bytes of reads and writes
     /// are looked at for that: they are in memory for about 20 ms and written nowhere. Otherwise packets, reads and writes
@@ -186,6 +186,20 @@ enum IntendedWaitsArg {
     Exclude,
 }
 
+/// The share of one CPU that observing may take unless told otherwise.
+const USUAL_COST_LIMIT: f64 = 0.03;
+
+/// Limit of the cost, as given.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum CostLimitArg {
+    Unlimited,
+    Share(f64),
+}
+
+fn cost_limit(text: &str) -> Result<CostLimitArg, String> {
+    if text == "none" { Ok(CostLimitArg::Unlimited) } else { share(text).map(CostLimitArg::Share) }
+}
+
 fn protocol() -> impl TypedValueParser<Value = Protocol> {
     value_of(PROTOCOLS.iter().map(|row| (row.protocol, row.name, row.words)))
 }
@@ -215,9 +229,9 @@ pub fn run(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
     let open =
         |(address, metrics): (SocketAddr, PublishedMetrics)| open_endpoint(address, move || metrics.page());
     let _endpoint = endpoint.map(open).transpose()?;
-    let stop = args.live().stop();
+    let stop = args.live.stop();
     let mut live = LiveTerminal::new(
-        args.live(),
+        args.live,
         (args.subject(), observed::share_words(asked)),
         args.beginning(),
         args.listen.is_none(),
@@ -268,15 +282,42 @@ fn run_block(args: &ObserveArgs) -> Result<VerbAnswer, OperationError> {
 }
 
 impl ObserveArgs {
-    /// When a running observation is shown. A page of the last seconds says nothing where most of them are not observed.
-    fn live(&self) -> LiveArg {
-        if self.cost_limit.is_some() { LiveArg::Never } else { self.live }
+    /// The option, if any, for which every request is wanted.
+    fn wants_all(&self) -> Option<&'static str> {
+        let wanted = [
+            (self.output.is_some(), "--output"),
+            (self.record.is_some(), "--record"),
+            (self.hdr.is_some(), "--hdr"),
+            (self.prometheus_file.is_some(), "--prometheus-file"),
+            (self.listen.is_some(), "--listen"),
+            (self.accept_queue, "--accept-queue"),
+        ];
+        wanted.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
+    }
+
+    /// The share of one CPU that observing may take, if that is limited.
+    fn cost_share(&self) -> Result<Option<f64>, OperationError> {
+        match (self.cost_limit, self.wants_all()) {
+            (Some(CostLimitArg::Share(limit)), _) if !(limit > 0.0 && limit <= 1.0) => {
+                Err(OperationError::input(
+                    "--cost-limit: expected a share of one CPU above 0 and up to 1, or none",
+                )
+                .hint("3% keeps what observing costs below 30 ms of CPU time a second, on average"))
+            }
+            (Some(CostLimitArg::Share(_)), Some(option)) => Err(OperationError::input(format_args!(
+                "--cost-limit cannot be used with {option}, which is for all requests"
+            ))
+            .hint("leave out one of the two; --share limits the cost by observing fewer connections")),
+            (Some(CostLimitArg::Share(limit)), None) => Ok(Some(limit)),
+            (Some(CostLimitArg::Unlimited), _) | (None, Some(_)) => Ok(None),
+            (None, None) => Ok(observe::may_measure_cost().then_some(USUAL_COST_LIMIT)),
+        }
     }
 
     /// The longest time; `None` for one that only a signal ends.
     fn limit(&self) -> Option<Nanos> {
         // What --output keeps in memory grows with the time.
-        let is_watched = self.listen.is_some() || self.live().has_page();
+        let is_watched = self.listen.is_some() || self.live.has_page();
         let is_endless = is_watched && !self.block && self.output.is_none();
         self.duration.or_else(|| (!is_endless).then_some(USUAL_TIME))
     }
@@ -329,18 +370,7 @@ impl ObserveArgs {
             return Err(OperationError::input("--share: expected a share above 0 and up to 1")
                 .hint("0.1 observes every tenth connection, more or less"));
         }
-        if self.cost_limit.is_some_and(|limit| !(limit > 0.0 && limit <= 1.0)) {
-            return Err(OperationError::input(
-                "--cost-limit: expected a share of one CPU above 0 and up to 1",
-            )
-            .hint("3% keeps what observing costs below 30 ms of CPU time a second, on average"));
-        }
-        if self.cost_limit.is_some() && self.live == LiveArg::Always {
-            return Err(OperationError::input(
-                "--live always: with --cost-limit most seconds are not observed",
-            )
-            .hint("leave out one of the two"));
-        }
+        let cost_share = self.cost_share()?;
         let ring_bytes = u32::try_from(self.buffer.0).ok();
         let ring_bytes =
             ring_bytes.filter(|bytes| bytes.is_power_of_two() && (1 << 16..=1 << 30).contains(bytes));
@@ -367,9 +397,7 @@ impl ObserveArgs {
                 IntendedWaitsArg::Include => IntendedWaits::Included,
                 IntendedWaitsArg::Exclude => IntendedWaits::Excluded,
             },
-            cost_limit: self
-                .cost_limit
-                .map(|share| CostLimit { share, seed: self.seed.unwrap_or_else(new_seed) }),
+            cost_limit: cost_share.map(|share| CostLimit { share, seed: self.seed.unwrap_or_else(new_seed) }),
         })
     }
 

@@ -42,7 +42,7 @@ pub(crate) struct ObservedDocument<'a> {
     /// With a protocol: whether any message of it was read. Null without requests.
     protocol_understood: Option<bool>,
     observed_s: f64,
-    /// With a limit of the cost: what part of that time requests counted in.
+    /// With a limit of the cost, which is usual: what part of that time requests counted in.
     sampled: Option<SampledFields>,
     ended: &'static str,
     requests: u64,
@@ -186,8 +186,10 @@ pub(crate) fn extent(report: &ObservationReport) -> String {
     let requests = plural(report.statistics.count(), "request");
     let whole = time(report.duration.as_secs_f64());
     match &report.sampled {
-        Some(sampled) => format!("{requests} in {} of {whole}", time(sampled.counted.as_secs_f64())),
-        None => format!("{requests} in {whole}"),
+        Some(sampled) if sampled.windows > 1 => {
+            format!("{requests} in {} of {whole}", time(sampled.counted.as_secs_f64()))
+        }
+        _ => format!("{requests} in {whole}"),
     }
 }
 
@@ -290,7 +292,6 @@ pub(crate) fn text(server: ObservedServer<'_>) -> String {
     let statistics = &report.statistics;
     let ports: Vec<String> = asked.ports.iter().map(u16::to_string).collect();
     let share = share_words(asked).map(|words| words + "\n").unwrap_or_default();
-    // What was lost is said before any figure.
     // What was lost is said before any figure.
     let mut text = observed_counters::losses(&report.counters) + &left_out(report);
     if !report.is_blind() {

@@ -7,5 +7,4 @@ mod rights;
 pub use attached::{AttachedProbes, ProbeCost, ProbeSettings};
 pub(crate) use loading::{attach_if_there, lacks, skipped_runs, take};
 pub use loading::{refused, types_of_kernel};
-pub(crate) use rights::may_measure_cost;
-pub use rights::missing_rights;
+pub use rights::{may_measure_cost, missing_rights};

@@ -15,7 +15,7 @@ pub fn missing_rights() -> Vec<&'static str> {
 }
 
 /// Whether this process may have the kernel measure the run time of programs.
-pub(crate) fn may_measure_cost() -> bool {
+pub fn may_measure_cost() -> bool {
     fs::read_to_string("/proc/self/status")
         .is_ok_and(|status| effective(&status).is_some_and(|set| has(set, &SYS_ADMIN)))
 }
