@@ -134,7 +134,7 @@ pub fn cluster_text(source: &Path, parts: &[SplitPart], facts: &ClusterFacts) ->
     let known =
         |value: Option<String>, what: &str| toml_string(&value.unwrap_or_else(|| format!("{MARK}: {what}")));
     let profile = facts.storage.as_ref().map(|path| path.display().to_string());
-    let storage = known(profile, "device profile, from tailwright profile FILE -o ssd.json");
+    let storage = known(profile, "device profile, from tailwright profile TARGET -o ssd.json");
     let network = known(facts.network.clone(), "the link, such as 1Gbps");
     let slo = known(facts.slo.clone(), "such as 99.9% < 100ms");
     let mut text = format!(
