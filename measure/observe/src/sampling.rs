@@ -77,7 +77,7 @@ const EVENTS_MIN: u64 = 100;
 /// Cost of a window until now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct WindowCost {
-    /// CPU time of attaching, in nanoseconds.
+    /// CPU time of attaching and detaching, in nanoseconds.
     pub(crate) attaching_ns: u64,
     /// CPU time of programs and of joining since then, in nanoseconds.
     pub(crate) running_ns: u64,

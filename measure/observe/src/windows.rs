@@ -33,18 +33,16 @@ pub(crate) fn watch_in_windows(
         ObservationWindow { settings, stop, end: None, lost_events: 0, skipped_runs: 0, cut_off: 0 };
     let mut counted = Duration::ZERO;
     let end = loop {
-        let attached_at = observation.start.elapsed();
-        let attached = cpu_time::of_thread();
         // With what the last pause took.
-        let attaching_ns = attached - cpu_before;
-        let (kernel_ns, counted_now) =
+        let attaching_ns = cpu_time::of_thread() - cpu_before;
+        let (mut cost, counted_now) =
             window.observe(&plan, attaching_ns, &mut observation, &mut probes, watcher)?;
+        let cpu_observed = cpu_time::of_thread();
         drop(probes);
         counted += counted_now;
-        let ended = observation.start.elapsed();
         cpu_before = cpu_time::of_thread();
-        let running_ns = kernel_ns + cpu_before - attached;
-        let next = plan.next(ended, WindowCost { attaching_ns, running_ns, took: ended - attached_at });
+        cost.attaching_ns += cpu_before - cpu_observed;
+        let next = plan.next(observation.start.elapsed(), cost);
         while window.end.is_none() && observation.start.elapsed() < next {
             std::thread::park_timeout(DRAIN_INTERVAL.min(next.saturating_sub(observation.start.elapsed())));
             watcher.progress(&observation.progress(window.lost_events));
@@ -97,7 +95,7 @@ struct ObservationWindow<'a> {
 }
 
 impl ObservationWindow<'_> {
-    /// Observes a window that took so much CPU time to attach: what programs took in it, and for how long arrivals counted.
+    /// Observes a window that took so much CPU time to attach. Returns its cost, and for how long arrivals counted.
     fn observe(
         &mut self,
         plan: &WindowPlan,
@@ -105,9 +103,9 @@ impl ObservationWindow<'_> {
         observation: &mut RunningObservation,
         probes: &mut AttachedProbes,
         watcher: &mut dyn ObservationWatcher,
-    ) -> Result<(u64, Duration), OperationError> {
+    ) -> Result<(WindowCost, Duration), OperationError> {
         let began = Instant::now();
-        let cpu_began = cpu_time::of_thread();
+        let cpu_attached = cpu_time::of_thread();
         let events_before = observation.events;
         observation.begin_window(self.settings);
         if !probes.begin_measuring_cost() {
@@ -123,6 +121,8 @@ impl ObservationWindow<'_> {
             watcher.window_begins();
             None
         };
+        let cpu_began = cpu_time::of_thread();
+        let attaching_ns = attaching_ns + cpu_began - cpu_attached;
         self.step_until(began + WARM_UP, observation, probes, watcher)?;
         let cost = probes.cost();
         probes.end_measuring_cost();
@@ -166,8 +166,11 @@ impl ObservationWindow<'_> {
         self.lost_events += probes.lost()?;
         self.skipped_runs += probes.skipped_runs();
         self.cut_off += observation.end_window(counts_before, watcher);
-        let kernel_ns = measured.cost_of(observation.events - events_before, began.elapsed());
-        Ok((kernel_ns, Duration::from_nanos(until - from)))
+        let took = began.elapsed();
+        let kernel_ns = measured.cost_of(observation.events - events_before, took);
+        let running_ns = kernel_ns + cpu_time::of_thread() - cpu_began;
+        let cost = WindowCost { attaching_ns, running_ns, took };
+        Ok((cost, Duration::from_nanos(until - from)))
     }
 
     /// Looks at events until this instant, or a reason to end.

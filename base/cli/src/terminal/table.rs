@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn columns_of_the_answer_go_last() {
-        let answered = table().answered_by(&["why"]).render_within(Some(36)).into_text();
+        let answered = table().answered_by(&["why"]).render_within(Some(35)).into_text();
         assert!(answered.contains("five") && !answered.contains("12345678"), "{answered}");
         assert_eq!(answered.lines().last(), Some("(--wide also shows: value)"));
     }
