@@ -5,7 +5,7 @@ mod common;
 use common::volume::{Faults, Volume};
 use common::{MS, options, play, poisson, volume, workload};
 use load::{LoadOptions, LoadReport, OfferedLoad};
-use model::{Blame, Observation, Op, RequestOutcome};
+use model::{Blame, Observation, Op, Request, RequestOutcome};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use units::{Bytes, Nanos};
@@ -118,8 +118,18 @@ fn reads_return_what_was_written() {
 #[test]
 fn one_flipped_bit_is_a_mismatch() {
     const BYTE: usize = 1000;
-    let server = Volume::start(SIZE, Faults { corrupted: Some((2000, BYTE)), ..Faults::default() });
-    let requests = poisson(4000.0, 1000, 3, &[4096]);
+    const BLOCK: usize = 4096;
+    const BLOCKS: usize = SIZE / BLOCK;
+    // Reads long after all writes: of a block that is being written, the right content is not known.
+    let request = |number: usize| {
+        let (op, due_ms) =
+            if number < BLOCKS { (Op::Write, number as u64 / 4) } else { (Op::Read, 400 + number as u64) };
+        let offset = Some((number % BLOCKS * BLOCK) as u64);
+        Request { arrival: Nanos(due_ms * MS), size: Bytes(BLOCK as u64), op, offset, response: None }
+    };
+    let requests: Vec<Request> = (0..2 * BLOCKS).map(request).collect();
+    let corrupted = Some((BLOCKS as u64 * 3 / 2, BYTE));
+    let server = Volume::start(SIZE, Faults { corrupted, ..Faults::default() });
     let report =
         play(vec![workload("mail", volume(server.address), 1, OfferedLoad::Open(requests))], &verified(1000))
             .unwrap();

@@ -7,9 +7,11 @@ use std::time::Instant;
 /// Longer times without an observed request are between windows.
 const GAP_NS: u64 = 150_000_000;
 
-/// Of each client. At this limit windows that cost up to half a second are two while clients send.
+/// Of each client. At this limit the server is not observed all the time, and windows that cost up to a quarter of a second
+/// are two while clients send: with this seed the second one is early in its period.
 const PACE: Duration = Duration::from_millis(1);
-const LIMIT: CostLimit = CostLimit { share: 0.1, seed: 1 };
+const REQUESTS: usize = 20_000;
+const LIMIT: CostLimit = CostLimit { share: 0.015, seed: 10 };
 
 /// Requests that arrived one after the other, in the order of T0, divided by the pauses.
 fn windows(requests: &[ObservedRequest]) -> Vec<Vec<ObservedRequest>> {
@@ -32,7 +34,7 @@ fn windows_have_every_request() {
     let mut requests = Vec::new();
     let began = Instant::now();
     let address = addresses(&server)[0];
-    let exchange = Exchange::new(Dialogue::Memcached, 10_000).every(PACE);
+    let exchange = Exchange::new(Dialogue::Memcached, REQUESTS).every(PACE);
     let (report, sent) = std::thread::scope(|scope| {
         let clients = scope.spawn(|| {
             let sent = clients::run(address, &exchange, CLIENTS);
