@@ -482,9 +482,10 @@ fn memcached_by_observing() {
     }
     assert_eq!(plan_of(&folder, "rec", "client")["servers_used"], 1);
     // On the server's machine nothing is left to fill in but the protocol, which its port does not tell.
-    let mut args = vec!["trace", "split", "rec", "--by", "client", "-o", "traces", "--hosts", "hosts.toml"];
-    args.extend(["--storage", "profile.json", "--network", "1Gbps", "--slo", "99% < 1h"]);
-    folder.write("cluster.toml", &folder.run(&args).expect_code(0).stdout);
+    let mut args =
+        vec!["trace", "split", "rec", "--by", "client", "-o", "traces", "--write-hosts", "hosts.toml"];
+    args.extend(["--storage", "profile.json", "--network", "1Gbps"]);
+    folder.write("cluster.toml", &filled(&folder.run(&args).expect_code(0).stdout));
     folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
     let hosts = folder.read("hosts.toml");
     if testkit::program("ip").is_some() {
@@ -637,7 +638,7 @@ fn split_writes_the_hosts_file_of_a_capture() {
     folder.write("ssd.json", PROFILE);
     let split = |more: &[&str]| {
         let mut args = vec!["trace", "split", "capture.tcpdump", "--by", "client", "-o", "traces"];
-        args.extend(["--hosts", "hosts.toml"]);
+        args.extend(["--write-hosts", "hosts.toml"]);
         args.extend(more);
         folder.run(&args)
     };
@@ -652,10 +653,25 @@ fn split_writes_the_hosts_file_of_a_capture() {
     ] {
         assert!(hosts.contains(part), "{part}: {hosts}");
     }
-    let cluster =
-        split(&["--storage", "ssd.json", "--network", "1Gbps", "--slo", "99% < 300ms"]).expect_code(0).stdout;
-    folder.write("cluster.toml", &cluster);
+    folder.write("cluster.toml", &cluster.replace("CHANGE: such as 99.9% < 100ms", "99% < 300ms"));
     folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
-    let outcome = split(&["--slo", "soon"]).expect_code(2);
-    assert!(outcome.stderr.contains("--slo"), "{}", outcome.stderr);
+    let outcome = split(&["--storage", "nothing.json"]).expect_code(2);
+    assert!(outcome.stderr.contains("nothing.json"), "{}", outcome.stderr);
+    // What is read, and what the same command writes, is not replaced.
+    let capture = folder.read("capture.tcpdump");
+    for place in ["capture.tcpdump", "ssd.json", "traces/127.0.0.2.parquet", "-"] {
+        let args = ["trace", "split", "capture.tcpdump", "--by", "client", "-o", "traces"];
+        let args = [&args[..], &["--storage", "ssd.json", "--write-hosts", place]].concat();
+        folder.run(&args).expect_code(2);
+    }
+    assert_eq!((folder.read("capture.tcpdump"), folder.read("ssd.json")), (capture, PROFILE.to_owned()));
+    // A profile is found from the folder of the hosts file.
+    std::fs::create_dir(folder.join("deep")).expect("a folder can be made");
+    let args = ["trace", "split", "capture.tcpdump", "--by", "client", "-o", "traces"];
+    folder
+        .run(&[&args[..], &["--storage", "ssd.json", "--write-hosts", "deep/hosts.toml"]].concat())
+        .expect_code(0);
+    let named = folder.read("deep/hosts.toml");
+    let named = named.lines().find_map(|line| line.strip_prefix("profile = ")).expect("it is named");
+    assert!(Path::new(named.trim_matches('"')).is_absolute(), "{named}");
 }

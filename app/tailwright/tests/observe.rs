@@ -318,7 +318,7 @@ fn a_limit_of_the_cost_makes_a_sample_that_says_so() {
     assert!((view["per_second"].as_f64().expect("a number") / rate - 1.0).abs() < 1e-9, "{view}");
     let outcome =
         folder.run(&["observe", "--port", "1", "--duration", "20ms", "--cost-limit", "1%"]).expect_code(1);
-    assert!(outcome.stdout.contains("observed in one piece, "), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("observed in one piece"), "{}", outcome.stdout);
     let outcome = folder
         .run(&["observe", "--port", "1", "--duration", "20ms", "--cost-limit", "0.0000001"])
         .expect_code(1);

@@ -39,6 +39,8 @@ pub struct SampledTime {
     pub windows: u64,
     /// For how long requests counted that arrived.
     pub counted: Duration,
+    /// Whether the server was not observed for some of the time.
+    pub has_pauses: bool,
     /// What observing cost until now, in nanoseconds of CPU time over all CPUs: programs and the calling thread.
     pub cost_ns: u64,
     /// The part of `cost_ns` that attaching took for the first time.

@@ -32,6 +32,7 @@ pub(crate) fn watch_in_windows(
     let mut window =
         ObservationWindow { settings, stop, end: None, lost_events: 0, skipped_runs: 0, cut_off: 0 };
     let mut counted = Duration::ZERO;
+    let mut has_pauses = false;
     let end = loop {
         // With what the last pause took.
         let attaching_ns = cpu_time::of_thread() - cpu_before;
@@ -43,6 +44,7 @@ pub(crate) fn watch_in_windows(
         cpu_before = cpu_time::of_thread();
         cost.attaching_ns += cpu_before - cpu_observed;
         let next = plan.next(observation.start.elapsed(), cost);
+        has_pauses |= window.end.is_none();
         while window.end.is_none() && observation.start.elapsed() < next {
             std::thread::park_timeout(DRAIN_INTERVAL.min(next.saturating_sub(observation.start.elapsed())));
             watcher.progress(&observation.progress(window.lost_events));
@@ -56,6 +58,7 @@ pub(crate) fn watch_in_windows(
     let sampled = SampledTime {
         windows: plan.windows(),
         counted,
+        has_pauses,
         cost_ns: plan.cost_ns(),
         first_attaching_ns: plan.first_attaching_ns(),
         limit,

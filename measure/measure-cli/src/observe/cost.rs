@@ -80,12 +80,14 @@ fn kernel_lines(cost: &MeasuredCost) -> String {
 fn sampled_lines(sampled: &SampledTime, report: &ObservationReport) -> String {
     let fields = sampled_fields(sampled, report);
     let share = percent(fields.share_of_time);
-    let mut text = match sampled.windows {
-        1 => format!("\nobserved in one piece, {share} of the time\n"),
-        windows => format!(
-            "\na sample: {windows} windows at random, seed {}, {share} of the time; requests between are missing\n",
+    let mut text = if sampled.has_pauses {
+        format!(
+            "\na sample: {} at random, seed {}, {share} of the time; other requests are missing\n",
+            plural(sampled.windows, "window"),
             sampled.limit.seed,
-        ),
+        )
+    } else {
+        "\nobserved in one piece\n".to_owned()
     };
     text += &format!(
         "observing took {} of one CPU on average; the limit is {}\n  \

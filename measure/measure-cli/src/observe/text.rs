@@ -186,7 +186,7 @@ pub(crate) fn extent(report: &ObservationReport) -> String {
     let requests = plural(report.statistics.count(), "request");
     let whole = time(report.duration.as_secs_f64());
     match &report.sampled {
-        Some(sampled) if sampled.windows > 1 => {
+        Some(sampled) if sampled.has_pauses => {
             format!("{requests} in {} of {whole}", time(sampled.counted.as_secs_f64()))
         }
         _ => format!("{requests} in {whole}"),

@@ -36,7 +36,7 @@ use units::{Bytes, ParseError, Percentile, Seconds};
     tailwright profile memcached://10.0.0.9 -o cache.json\n  \
     tailwright profile nbd://10.0.0.9/disk --writes-like-reads -o disk.json\n  \
     tailwright profile big.img --sizes 4KiB,64KiB --parallelism 1,8 \\\n      --time-per-cell 5s --json\n\n\
-    A profile needs both reads and writes: -o asks for --create, --write or --writes-like-reads,\n\
+    A profile needs both reads and writes: -o asks for --create, --write or --writes-like-reads, \
     except for memcached.\n\n\
     Exit codes: 0 done; 2 bad input; 3 the storage, the server or a privilege is missing, or Ctrl-C ended the measurement: what was \
     measured until then is printed.")]

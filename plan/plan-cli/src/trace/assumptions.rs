@@ -13,7 +13,8 @@ use std::path::PathBuf;
 
 const HELP: &str = "\
 Examples:
-  tailwright trace assumptions tailwright-demo/traces/database-*.csv.gz --one-clock
+  tailwright trace assumptions tailwright-demo/traces/database-*.csv.gz \\
+      --one-clock
   tailwright trace assumptions cluster.toml --one-clock
   tailwright trace assumptions cluster.toml --one-clock -o groups.csv
   tailwright bound cluster.toml --groups groups.csv

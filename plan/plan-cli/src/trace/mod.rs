@@ -23,7 +23,7 @@ use model::OperationError;
     (text), vscsi (CloudPhysics), recording (folder of proxy --record), tcpdump (text of -tt -n). gzip and zstd are transparent; - is the standard input or output. \
     FILE#mail is the trace of the workload mail in a recording or observations, FILE#client=10.0.0.7 of a client.\n\n\
     Examples:\n  \
-    tailwright trace info tailwright-demo/traces/database-1.csv.gz --report page.html\n  \
+    tailwright trace info tailwright-demo/traces/database-1.csv.gz \\\n      --report page.html\n  \
     tailwright trace convert web.csv.gz -o web.parquet\n  \
     tailwright trace split recording -o traces > cluster.toml\n  \
     tailwright trace generate poisson --rate 500/s --duration 60s -o t.parquet\n\n\

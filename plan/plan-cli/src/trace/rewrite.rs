@@ -9,7 +9,7 @@ use units::Nanos;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
-    tailwright trace convert tailwright-demo/traces/database-1.csv.gz -o web.parquet\n  \
+    tailwright trace convert tailwright-demo/traces/database-1.csv.gz \\\n      -o web.parquet\n  \
     tailwright trace convert disk.blkparse -o disk.csv.zst\n  \
     tailwright trace convert web.csv.gz -o web2x.csv --scale-time 0.5\n      twice as fast\n\n\
     Exit codes: 0 done; 2 bad input; 3 the output cannot be written.")]

@@ -7,7 +7,7 @@ use operation::text::toml_string;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 
@@ -40,14 +40,16 @@ impl ServerPlace {
     pub fn of(servers: &BTreeSet<String>, parts: &[SplitPart]) -> Result<Self, OperationError> {
         let mut servers = servers.iter();
         let (Some(server), None) = (servers.next(), servers.next()) else {
-            return Err(OperationError::input("--hosts: expected the requests of one server, with its port")
+            return Err(OperationError::input("--write-hosts: expected the requests of one server, with its port")
                 .hint(
                     "record each port by itself; the recording of a proxy was made with a hosts file: keep that one",
                 ));
         };
         let (address, port) = server_name(server);
         let mut place = Self { address, port, ..Self::default() };
-        let is_here = port.is_some_and(|port| machine::listening::is_any_listening(&[port].into()));
+        // A socket can be bound to an address of this machine only.
+        let is_own = address.is_none_or(|address| UdpSocket::bind((address, 0)).is_ok());
+        let is_here = is_own && port.is_some_and(|port| machine::listening::is_any_listening(&[port].into()));
         if is_here {
             place.host = host_name();
             let mut clients = parts.iter().filter_map(|part| client_address(&part.owner));
@@ -98,6 +100,11 @@ fn link_of(device: &str) -> Option<String> {
     })
 }
 
+/// Returns a path for a comment, which ends with its line.
+pub(super) fn in_comment(path: &Path) -> String {
+    path.display().to_string().replace(char::is_control, " ")
+}
+
 /// Returns a hosts file of this server and the workloads, with `CHANGE` in place of unknown values, which is refused
 /// until they are filled in.
 pub fn hosts_text(source: &Path, place: &ServerPlace, parts: &[SplitPart], storage: Option<&Path>) -> String {
@@ -131,9 +138,10 @@ pub fn hosts_text(source: &Path, place: &ServerPlace, parts: &[SplitPart], stora
          [[host]]\nname = {}\ndevice = {{ {} = {} }}\n\n\
          [[server]]\nname = {} # as in the plan\nhost = {}\naddress = [{}]\n{port}\n\
          [server.storage]\nprofile = {}\n\
-         # listen: the proxy; forward: the server; redirect: new connections to it reach the proxy while that runs\n\
+         # listen: the proxy; forward: the server; redirect: new connections to it reach the proxy while that runs,\n\
+         # not those to other addresses of the server, which each need a front, nor those of its own machine.\n\
          front = [{{ protocol = {}{front} }}]\n",
-        source.display(),
+        in_comment(source),
         toml_string(&host),
         toml_string(&device),
         toml_string(&link),

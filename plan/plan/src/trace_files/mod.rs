@@ -15,4 +15,4 @@ pub use hosts::{ServerPlace, hosts_text};
 pub use inspect::{InspectedTrace, inspect_trace};
 pub use output::TraceOutput;
 pub use rewrite::{TraceWindow, convert_trace, merge_traces, slice_trace};
-pub use split::{ClusterFacts, SplitPart, SplitTrace, cluster_text, split_trace};
+pub use split::{ClusterFacts, SplitPart, SplitTrace, check_profile, cluster_text, split_trace};

@@ -1,6 +1,7 @@
 //! A recording as traces, and what is known of a cluster file then.
 
 use crate::trace_files::error::TraceFileError;
+use crate::trace_files::hosts::in_comment;
 use crate::trace_files::output::TraceOutput;
 use crate::trace_files::reader::ObservedReader;
 use model::{Op, OperationError};
@@ -38,6 +39,15 @@ pub struct SplitTrace {
     pub servers: BTreeSet<String>,
 }
 
+/// Checks that a file that both files will name is a device profile.
+///
+/// # Errors
+///
+/// When it cannot be read or is none.
+pub fn check_profile(path: &Path) -> Result<(), OperationError> {
+    workload::profile_file::read_profile(path).map(drop)
+}
+
 /// Values of a cluster file that a trace does not tell; absent ones are marked `CHANGE`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterFacts {
@@ -45,8 +55,6 @@ pub struct ClusterFacts {
     pub storage: Option<PathBuf>,
     /// Rate of the server's link, such as `1Gbps`.
     pub network: Option<String>,
-    /// SLO of every workload, such as `99.9% < 100ms`.
-    pub slo: Option<String>,
 }
 
 /// Writes a trace of each workload, or client, of a file into a folder, which is made if it is not there. Reads the file
@@ -136,7 +144,6 @@ pub fn cluster_text(source: &Path, parts: &[SplitPart], facts: &ClusterFacts) ->
     let profile = facts.storage.as_ref().map(|path| path.display().to_string());
     let storage = known(profile, "device profile, from tailwright profile TARGET -o ssd.json");
     let network = known(facts.network.clone(), "the link, such as 1Gbps");
-    let slo = known(facts.slo.clone(), "such as 99.9% < 100ms");
     let mut text = format!(
         "# The workloads of {}. Replace each CHANGE; `tailwright plan --help` describes the file.\n\
          # The margin leaves room: with 1.0 a workload that repeats its trace uses its limits up.\n\
@@ -146,7 +153,7 @@ pub fn cluster_text(source: &Path, parts: &[SplitPart], facts: &ClusterFacts) ->
          count = 1\n\
          storage = {storage}\n\
          network = {network}\n",
-        source.display()
+        in_comment(source)
     );
     let servers = servers_of(parts.iter().map(|part| &part.owner));
     if !servers.is_empty() {
@@ -167,7 +174,7 @@ pub fn cluster_text(source: &Path, parts: &[SplitPart], facts: &ClusterFacts) ->
         let _ = write!(
             text,
             "\n# {requests} in {span}, {reads:.0} % reads, {bytes}\n\
-             [[workload]]\nname = {}\ntrace = {}\nslo = {slo}\n",
+             [[workload]]\nname = {}\ntrace = {}\nslo = \"CHANGE: such as 99.9% < 100ms\"\n",
             toml_string(&part.owner),
             toml_string(&part.path.display().to_string())
         );

@@ -27,7 +27,8 @@ use std::path::PathBuf;
 
 const HELP: &str = "\
 Examples:
-  tailwright simulate tailwright-demo/plan.json --cluster tailwright-demo/cluster.toml
+  tailwright simulate tailwright-demo/plan.json \\
+      --cluster tailwright-demo/cluster.toml
   tailwright simulate examples/scenarios/mm1.toml
   tailwright simulate examples/scenarios/three-tier-orf.toml --seed 7 --json
   tailwright simulate examples/scenarios/mm1.toml --load 0.9 --report mm1.html

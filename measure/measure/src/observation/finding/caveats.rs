@@ -61,7 +61,7 @@ pub(super) fn caveats(asked: &ProbeSettings, report: &ObservationReport) -> Vec<
             count: None,
             words: "TCP connections that --share left out".to_owned(),
         }),
-        report.sampled.as_ref().filter(|sampled| sampled.windows > 1).map(|sampled| Caveat {
+        report.sampled.as_ref().filter(|sampled| sampled.has_pauses).map(|sampled| Caveat {
             kind: "sampled-time",
             count: None,
             words: format!(
