@@ -657,7 +657,7 @@ fn split_writes_the_hosts_file_of_a_capture() {
     folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
     let outcome = split(&["--storage", "nothing.json"]).expect_code(2);
     assert!(outcome.stderr.contains("nothing.json"), "{}", outcome.stderr);
-    // What is read, and what the same command writes, is not replaced.
+    // Inputs and other results of the command are not replaced.
     let capture = folder.read("capture.tcpdump");
     for place in ["capture.tcpdump", "ssd.json", "traces/127.0.0.2.parquet", "-"] {
         let args = ["trace", "split", "capture.tcpdump", "--by", "client", "-o", "traces"];

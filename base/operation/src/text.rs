@@ -138,6 +138,11 @@ pub fn free_file_name(name: &str, taken: &mut BTreeSet<String>) -> String {
     free
 }
 
+/// Returns text for a comment in TOML, which ends with its line.
+pub fn toml_comment(text: &str) -> String {
+    text.replace(char::is_control, " ")
+}
+
 /// Quotes text as a TOML string.
 pub fn toml_string(text: &str) -> String {
     // A JSON string is a TOML string, except that TOML requires DEL to be escaped.

@@ -78,7 +78,7 @@ fn waiting_for_a_full_socket_is_latency_and_not_lag() {
     let first_read_delay = Duration::from_millis(300);
     let server = Volume::start(8 << 20, Faults { first_read_delay, ..Faults::default() });
     // 64 MiB in 100 ms, more than sockets hold.
-    let request = |index: u64| model::Request {
+    let request = |index: u64| Request {
         arrival: Nanos(index * MS * 100 / 64),
         size: Bytes(1 << 20),
         op: Op::Write,
@@ -173,13 +173,8 @@ fn unsent_requests_of_a_lost_connection_go_to_the_next() {
     let closes_every = Some(10);
     let server = Volume::start(8 << 20, Faults { service_time, closes_every, ..Faults::default() });
     // At once, more than sockets hold.
-    let request = model::Request {
-        arrival: Nanos::ZERO,
-        size: Bytes(1 << 20),
-        op: Op::Write,
-        offset: None,
-        response: None,
-    };
+    let request =
+        Request { arrival: Nanos::ZERO, size: Bytes(1 << 20), op: Op::Write, offset: None, response: None };
     let offered = OfferedLoad::Open(vec![request; 64]);
     let report = play(vec![workload("w", volume(server.address), 1, offered)], &options(100)).unwrap();
     let failed = |request: &&Observation| matches!(request.outcome, RequestOutcome::Failed(_));
@@ -253,7 +248,7 @@ fn the_warm_up_is_sent_and_not_observed() {
 #[test]
 fn requests_due_just_before_the_end_are_observed() {
     let server = Volume::start(SIZE, Faults::default());
-    let request = |arrival| model::Request { arrival, ..poisson(1e6, 1, 1, &[512])[0] };
+    let request = |arrival| Request { arrival, ..poisson(1e6, 1, 1, &[512])[0] };
     let end = 50 * MS;
     let offered = OfferedLoad::Open([end - 2, end - 1, end].map(|at| request(Nanos(at))).to_vec());
     let report = play(vec![workload("w", volume(server.address), 1, offered)], &options(50)).unwrap();

@@ -39,7 +39,7 @@ pub struct SampledTime {
     pub windows: u64,
     /// For how long requests counted that arrived.
     pub counted: Duration,
-    /// Whether the server was not observed for some of the time.
+    /// True if the server was not observed for some of the time.
     pub has_pauses: bool,
     /// What observing cost until now, in nanoseconds of CPU time over all CPUs: programs and the calling thread.
     pub cost_ns: u64,

@@ -3,7 +3,7 @@
 use crate::deployment::front_protocols;
 use model::{Policy, PolicyWorkload};
 use operation::marks::MARK;
-use operation::text::toml_string;
+use operation::text::{toml_comment, toml_string};
 use std::collections::BTreeSet;
 use units::ByteRate;
 
@@ -50,7 +50,7 @@ fn admitted(policy: &Policy) -> impl Iterator<Item = &PolicyWorkload> {
 fn server_tables(name: &str, profile: &str, link: &str) -> String {
     let host = toml_string(&host_name(name));
     let name = toml_string(name);
-    let profile = comment(profile);
+    let profile = toml_comment(profile);
     let protocols = front_protocols();
     format!(
         "
@@ -94,9 +94,4 @@ fn host_name(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).take(200).collect();
     format!("host-of-{plain}")
-}
-
-/// Escapes text for a comment.
-fn comment(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

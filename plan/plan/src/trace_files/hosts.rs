@@ -3,7 +3,7 @@
 use crate::trace_files::split::SplitPart;
 use model::OperationError;
 use operation::marks::MARK;
-use operation::text::toml_string;
+use operation::text::{toml_comment, toml_string};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
@@ -100,11 +100,6 @@ fn link_of(device: &str) -> Option<String> {
     })
 }
 
-/// Returns a path for a comment, which ends with its line.
-pub(super) fn in_comment(path: &Path) -> String {
-    path.display().to_string().replace(char::is_control, " ")
-}
-
 /// Returns a hosts file of this server and the workloads, with `CHANGE` in place of unknown values, which is refused
 /// until they are filled in.
 pub fn hosts_text(source: &Path, place: &ServerPlace, parts: &[SplitPart], storage: Option<&Path>) -> String {
@@ -141,7 +136,7 @@ pub fn hosts_text(source: &Path, place: &ServerPlace, parts: &[SplitPart], stora
          # listen: the proxy; forward: the server; redirect: new connections to it reach the proxy while that runs,\n\
          # not those to other addresses of the server, which each need a front, nor those of its own machine.\n\
          front = [{{ protocol = {}{front} }}]\n",
-        in_comment(source),
+        toml_comment(&source.display().to_string()),
         toml_string(&host),
         toml_string(&device),
         toml_string(&link),

@@ -1,13 +1,12 @@
 //! A recording as traces, and what is known of a cluster file then.
 
 use crate::trace_files::error::TraceFileError;
-use crate::trace_files::hosts::in_comment;
 use crate::trace_files::output::TraceOutput;
 use crate::trace_files::reader::ObservedReader;
 use model::{Op, OperationError};
 use operation::files::check_apart;
 use operation::marks::MARK;
-use operation::text::{free_file_name, toml_string};
+use operation::text::{free_file_name, toml_comment, toml_string};
 use operation::{Notice, ProgressObserver};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -153,7 +152,7 @@ pub fn cluster_text(source: &Path, parts: &[SplitPart], facts: &ClusterFacts) ->
          count = 1\n\
          storage = {storage}\n\
          network = {network}\n",
-        in_comment(source)
+        toml_comment(&source.display().to_string())
     );
     let servers = servers_of(parts.iter().map(|part| &part.owner));
     if !servers.is_empty() {
