@@ -499,15 +499,11 @@ fn memcached_by_observing() {
     }
 }
 
-#[test]
-fn workloads_are_split_whatever_their_names_are() {
-    let folder = Folder::new();
-    let long = "x".repeat(300);
-    let names =
-        ["a#b", "a/b", "*", "client=10.0.0.7", "../up", "", "name#client=10.0.0.7", "two\nlines", &long];
+/// Writes a recording with a read of one client for each of these workloads.
+fn record<'a>(folder: &Folder, workloads: impl IntoIterator<Item = &'a str>) {
     let settings = RecordingSettings::default();
     let mut writer = RecordingWriter::create(&folder.join("rec"), settings).expect("a folder can be made");
-    for (at, workload) in (0..).zip(names) {
+    for (at, workload) in (0..).zip(workloads) {
         let request = RecordableRequest {
             arrival: Nanos(1_700_000_000_000_000_000 + at),
             size: Bytes(100),
@@ -521,6 +517,15 @@ fn workloads_are_split_whatever_their_names_are() {
         writer.write(&request, Nanos(0)).expect("it can be written");
     }
     writer.finish(Nanos(0)).expect("it can be written");
+}
+
+#[test]
+fn workloads_are_split_whatever_their_names_are() {
+    let folder = Folder::new();
+    let long = "x".repeat(300);
+    let names =
+        ["a#b", "a/b", "*", "client=10.0.0.7", "../up", "", "name#client=10.0.0.7", "two\nlines", &long];
+    record(&folder, names);
     let split = folder.run(&["trace", "split", "rec", "-o", "traces"]).expect_code(0);
     let traces = split.stdout.lines().filter_map(|line| line.strip_prefix("trace = \""));
     let traces: Vec<_> = traces.map(|line| line.trim_end_matches('"')).collect();
@@ -535,23 +540,8 @@ fn workloads_are_split_whatever_their_names_are() {
 #[test]
 fn a_client_of_several_servers_has_a_trace_at_each() {
     let folder = Folder::new();
-    let settings = RecordingSettings::default();
-    let mut writer = RecordingWriter::create(&folder.join("rec"), settings).expect("a folder can be made");
     let ports = ["port-2049", "port-10809", "port-11211", "port-2049"];
-    for (at, workload) in (0..12).zip(ports.into_iter().cycle()) {
-        let request = RecordableRequest {
-            arrival: Nanos(1_700_000_000_000_000_000 + at),
-            size: Bytes(100),
-            op: Op::Read,
-            offset: None,
-            response: Nanos(5),
-            waited: Nanos(0),
-            workload,
-            client: Some([10, 0, 0, 7].into()),
-        };
-        writer.write(&request, Nanos(0)).expect("it can be written");
-    }
-    writer.finish(Nanos(0)).expect("it can be written");
+    record(&folder, ports.into_iter().cycle().take(12));
     let mut packets = String::new();
     for (second, port) in [(1, 2049), (2, 11211), (3, 2049), (4, 2049)] {
         packets += &format!(

@@ -1,5 +1,5 @@
 //! Facilities of the local machine: programs, threads on its CPUs, real-time priority, clocks, users, network
-//! namespaces, their counters and virtual networks of them, CPU quotas, pressure, programs in the kernel,
+//! namespaces, their counters and virtual networks of them, names and devices, CPU quotas, pressure, programs in the kernel,
 //! files that appear whole, folders locked by one process.
 //!
 //! Thin layers over the kernel. Unsafe code is limited to two system calls in [`scheduling`], a check before
@@ -12,6 +12,7 @@ pub mod clock;
 pub mod cpu_quota;
 pub mod cpu_time;
 pub mod folder_lock;
+pub mod identity;
 pub mod listening;
 pub mod netns;
 pub mod network_counts;

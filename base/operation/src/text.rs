@@ -2,7 +2,7 @@
 
 use model::Stage;
 use std::collections::BTreeSet;
-use units::Seconds;
+use units::{ByteRate, Seconds};
 
 /// Maximum length in bytes of a file name derived from another name; file systems allow 255, and suffixes
 /// are appended.
@@ -136,6 +136,24 @@ pub fn free_file_name(name: &str, taken: &mut BTreeSet<String>) -> String {
         free.push('_');
     }
     free
+}
+
+/// Formats the rate of a link, in bits if that is a round number; `None` unless it is positive and finite.
+pub fn link_rate(bytes_per_s: f64) -> Option<String> {
+    let bits = bytes_per_s * 8.0;
+    for (unit, name) in [(1e9, "Gbps"), (1e6, "Mbps")] {
+        if bits >= unit && (bits / unit).fract() == 0.0 {
+            return Some(format!("{}{name}", bits / unit));
+        }
+    }
+    Some(ByteRate::from_bytes_per_sec(bytes_per_s)?.to_string())
+}
+
+/// Derives the name of a host from that of a server or workload, limited to permitted characters.
+pub fn host_of(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).take(200).collect();
+    format!("host-of-{plain}")
 }
 
 /// Returns text for a comment in TOML, which ends with its line.

@@ -154,18 +154,13 @@ fn plan_abandoned(
 
 /// Returns true if a host of the hosts file is the one saved as `name`; its state is renamed.
 fn take_over_name(name: &str, hosts: &HostsFile, store: &StateStore) -> Result<bool, OperationError> {
-    let hostname = hostname();
+    let hostname = machine::identity::host_name().unwrap_or_default();
     for host in hosts.deployment.hosts.iter().filter(|host| network::is_local(host, &hostname)) {
         if network::rename_remembered(name, host, store)? {
             return Ok(true);
         }
     }
     Ok(false)
-}
-
-fn hostname() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().to_owned()
 }
 
 /// Plans the changes of a host, and returns them with their report.
@@ -266,7 +261,7 @@ fn choose_hosts<'a>(
         })?;
         return Ok(vec![(host, true)]);
     }
-    let hostname = hostname();
+    let hostname = machine::identity::host_name().unwrap_or_default();
     let mut chosen = Vec::new();
     for host in &desired.hosts {
         let is_here = network::is_local(&host.host, &hostname);

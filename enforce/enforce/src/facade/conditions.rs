@@ -64,7 +64,7 @@ fn slowest_link(policy: &Policy, hosts: &HostsFile, server: &str) -> Option<f64>
             rates.push(rate.bytes_per_sec());
             // Devices of a network namespace are not in this sysfs.
             if host.netns.is_none() && is_this_machine(host) {
-                rates.extend(device_speed(name));
+                rates.extend(machine::identity::device_speed(name));
             }
         }
     }
@@ -72,13 +72,5 @@ fn slowest_link(policy: &Policy, hosts: &HostsFile, server: &str) -> Option<f64>
 }
 
 fn is_this_machine(host: &DeploymentHost) -> bool {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    network::is_local(host, name.trim())
-}
-
-/// Returns the speed that a device of this machine reports, bytes per second; `None` if it reports none.
-fn device_speed(name: &str) -> Option<f64> {
-    let megabits = std::fs::read_to_string(Path::new("/sys/class/net").join(name).join("speed")).ok()?;
-    let megabits: f64 = megabits.trim().parse().ok()?;
-    (megabits > 0.0).then_some(megabits * 125_000.0)
+    network::is_local(host, &machine::identity::host_name().unwrap_or_default())
 }

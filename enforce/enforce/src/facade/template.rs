@@ -3,9 +3,8 @@
 use crate::deployment::front_protocols;
 use model::{Policy, PolicyWorkload};
 use operation::marks::MARK;
-use operation::text::{toml_comment, toml_string};
+use operation::text::{host_of, link_rate, toml_comment, toml_string};
 use std::collections::BTreeSet;
-use units::ByteRate;
 
 /// Returns the text of a hosts file with every server and every admitted workload of the policy. Values
 /// for the user to fill in are marked `CHANGE`: devices, addresses, and parameters of the proxy before
@@ -18,7 +17,7 @@ pub fn hosts_template(policy: &Policy) -> String {
     );
     let placed: BTreeSet<&str> = admitted(policy).filter_map(|workload| workload.server.as_deref()).collect();
     for server in policy.servers.iter().filter(|server| placed.contains(server.name.as_str())) {
-        let link = link_text(server.network_bytes_per_s);
+        let link = link_rate(server.network_bytes_per_s).unwrap_or_else(|| MARK.to_owned());
         text += &server_tables(&server.name, &server.storage_profile, &link);
     }
     for workload in admitted(policy) {
@@ -32,23 +31,12 @@ pub fn hosts_template(policy: &Policy) -> String {
     text
 }
 
-/// Formats the rate of a link, in bits if that is a round number.
-fn link_text(bytes_per_s: f64) -> String {
-    let bits = bytes_per_s * 8.0;
-    for (unit, name) in [(1e9, "Gbps"), (1e6, "Mbps")] {
-        if bits >= unit && (bits / unit).fract() == 0.0 {
-            return format!("{}{name}", bits / unit);
-        }
-    }
-    ByteRate::from_bytes_per_sec(bytes_per_s).map_or_else(|| MARK.to_owned(), |rate| rate.to_string())
-}
-
 fn admitted(policy: &Policy) -> impl Iterator<Item = &PolicyWorkload> {
     policy.workloads.iter().filter(|workload| workload.admitted)
 }
 
 fn server_tables(name: &str, profile: &str, link: &str) -> String {
-    let host = toml_string(&host_name(name));
+    let host = toml_string(&host_of(name));
     let name = toml_string(name);
     let profile = toml_comment(profile);
     let protocols = front_protocols();
@@ -73,7 +61,7 @@ front = [
 }
 
 fn client_tables(workload: &str) -> String {
-    let host = toml_string(&host_name(workload));
+    let host = toml_string(&host_of(workload));
     let name = toml_string(workload);
     format!(
         "
@@ -87,11 +75,4 @@ host = {host}
 address = [\"{MARK}\"] # where its requests come from, such as 10.0.0.1 or 10.0.1.0/24
 "
     )
-}
-
-/// Derives the name of a host from that of a server or workload, limited to permitted characters.
-fn host_name(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let plain: String = name.chars().map(|c| if is_plain(c) { c } else { '-' }).take(200).collect();
-    format!("host-of-{plain}")
 }

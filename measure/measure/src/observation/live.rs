@@ -14,7 +14,7 @@ pub struct LiveView<'a> {
     pub progress: ObservationProgress<'a>,
     /// Sums over the requests that were reported in the last whole seconds.
     pub recent: &'a observe::RequestStatistics,
-    /// How many seconds these are: `RECENT_SECONDS`, or fewer at the beginning.
+    /// Number of these seconds: `RECENT_SECONDS`, or fewer at the beginning.
     pub recent_seconds: usize,
     /// CPU time of this process since it began, in nanoseconds: what joining events costs.
     pub process_cpu_ns: u64,

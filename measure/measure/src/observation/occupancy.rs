@@ -12,7 +12,7 @@
 //! counts no more than twice the median.
 //!
 //! If a worker's return to its CPU is not reported, the time since it left cannot be divided between waiting and service.
-//! Where few requests have such time, it does not count as service: a pause of milliseconds beside a service of
+//! It does not count as service if few requests have such time: a pause of milliseconds beside a service of
 //! microseconds would be most of the variance.
 
 use observe::{ObservedRequest, RequestPoint};

@@ -1,12 +1,12 @@
 //! The hosts file of a recording, from what the recording and this machine say of the server.
 
 use crate::trace_files::split::SplitPart;
+use machine::identity;
 use model::OperationError;
 use operation::marks::MARK;
-use operation::text::{toml_comment, toml_string};
+use operation::text::{host_of, link_rate, toml_comment, toml_string};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::fs;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
@@ -51,10 +51,10 @@ impl ServerPlace {
         let is_own = address.is_none_or(|address| UdpSocket::bind((address, 0)).is_ok());
         let is_here = is_own && port.is_some_and(|port| machine::listening::is_any_listening(&[port].into()));
         if is_here {
-            place.host = host_name();
+            place.host = identity::host_name();
             let mut clients = parts.iter().filter_map(|part| client_address(&part.owner));
             if let Some((device, source)) = clients.find_map(route_to) {
-                place.link = link_of(&device);
+                place.link = identity::device_speed(&device).and_then(link_rate);
                 place.device = Some(device);
                 place.address = address.or(Some(source));
             }
@@ -76,28 +76,12 @@ fn client_address(owner: &str) -> Option<IpAddr> {
     owner.split('@').next()?.parse().ok()
 }
 
-fn host_name() -> Option<String> {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-    Some(name.trim().to_owned()).filter(|name| !name.is_empty())
-}
-
 /// Returns the device and the source address by which this machine reaches an address; `None` also without `ip`.
 fn route_to(client: IpAddr) -> Option<(String, IpAddr)> {
     let output = Command::new("ip").args(["-j", "route", "get"]).arg(client.to_string()).output().ok()?;
     let routes: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
     let of = |field: &str| routes[0][field].as_str();
     Some((of("dev")?.to_owned(), of("prefsrc")?.parse().ok()?))
-}
-
-/// Returns the nominal rate of a device's link; `None` where the device does not tell, as many virtual ones.
-fn link_of(device: &str) -> Option<String> {
-    let text = fs::read_to_string(Path::new("/sys/class/net").join(device).join("speed")).ok()?;
-    let megabits: u64 = text.trim().parse().ok().filter(|rate| *rate > 0)?;
-    Some(if megabits.is_multiple_of(1000) {
-        format!("{}Gbps", megabits / 1000)
-    } else {
-        format!("{megabits}Mbps")
-    })
 }
 
 /// Returns a hosts file of this server and the workloads, with `CHANGE` in place of unknown values, which is refused
@@ -156,7 +140,7 @@ pub fn hosts_text(source: &Path, place: &ServerPlace, parts: &[SplitPart], stora
              # the server until they are corrected; the proxy needs neither.\n";
     for (part, address) in clients {
         let is_here = Some(address) == place.address;
-        let client_host = if is_here { host.clone() } else { format!("host-of-{address}").replace(':', "-") };
+        let client_host = if is_here { host.clone() } else { host_of(&address.to_string()) };
         if !is_here {
             // Writing to a string cannot fail.
             let _ = write!(
