@@ -16,6 +16,5 @@ operation::documents! {
     trace::assumptions_text::AssumptionsDocument<'_>: "assumptions", 1;
     bound::text::BoundsDocument<'_>: "bounds", 1;
     trace::callgraph_text::CallGraphDocument<'_>: "call-graph", 1;
-    explain::RefusalDocument<'_>: "refusal", 1;
     trace::info_text::TraceDocument<'_>: "trace", 1;
 }

@@ -99,7 +99,7 @@ fn main() {
         judge("replayed".into(), &first, ModelName::Replayed);
         for &coverage in &coverages {
             let window = number_after("--window").map(window_of);
-            let mut first = first.with_workloads(first.workloads.clone());
+            let mut first = first.with_workloads(first.cluster.workloads.clone());
             first.calibration = CalibrationGoal { coverage, window, ..CalibrationGoal::default() };
             judge(format!("calibrated {}%", coverage * 100.0), &first, ModelName::Calibrated);
         }
@@ -163,7 +163,7 @@ fn shrinking(problem: &PredictionProblem, parts: &str) {
 
 /// The last `1/part` of each trace; `None` where nothing arrives in it.
 fn latest_part(problem: &PredictionProblem, part: u64) -> Option<PredictionProblem> {
-    let mut workloads = problem.workloads.clone();
+    let mut workloads = problem.cluster.workloads.clone();
     for workload in &mut workloads {
         let period = workload.traffic.period();
         let begin = Nanos(period.0 - period.0 / part);
@@ -177,7 +177,7 @@ fn random_halves(problem: &PredictionProblem, blocks: u64, set: u64) -> Option<[
     let seed = number_after("--seed").unwrap_or(1) as u64;
     let mut random = StdRng::seed_from_u64(seed.wrapping_mul(3_000_003) + set);
     let mut halves = [Vec::new(), Vec::new()];
-    for workload in &problem.workloads {
+    for workload in &problem.cluster.workloads {
         let length = workload.traffic.period().0 / (2 * blocks);
         let mut numbers: Vec<u64> = (0..2 * blocks).collect();
         for last in (1..numbers.len()).rev() {
@@ -211,7 +211,7 @@ fn judge_windows(
 ) -> JudgedPlan {
     let mut lengths = Vec::new();
     let mut windows = u64::MAX;
-    for (planned, workload) in first.workloads.iter().zip(&second.workloads) {
+    for (planned, workload) in first.cluster.workloads.iter().zip(&second.cluster.workloads) {
         let length = first.calibration.window_length(&planned.traffic);
         windows = windows.min(workload.traffic.period().0 / length.0);
         lengths.push(length.0);
@@ -221,7 +221,7 @@ fn judge_windows(
     for number in 0..judged {
         let position = number * windows.max(1) / judged;
         let mut members = Vec::new();
-        for (workload, length) in second.workloads.iter().zip(&lengths) {
+        for (workload, length) in second.cluster.workloads.iter().zip(&lengths) {
             let window = workload.traffic.window(Nanos(position * length), Nanos((position + 1) * length));
             members
                 .push(window.map(|window| TracedWorkload { traffic: Arc::new(window), ..workload.clone() }));
@@ -289,7 +289,7 @@ fn in_hindsight(model: &str) -> String {
 /// The workloads of `problem` that a plan has on a server.
 fn admitted(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec<TracedWorkload> {
     let members = placed.servers.iter().flatten().map(|forecast| forecast.bound.workload);
-    members.map(|member| problem.workloads[member].clone()).collect()
+    members.map(|member| problem.cluster.workloads[member].clone()).collect()
 }
 
 fn window_of(seconds: usize) -> Nanos {
@@ -310,7 +310,7 @@ fn problem() -> Option<PredictionProblem> {
     }
     if std::env::args().any(|arg| arg == "--generated") {
         let mut random = StdRng::seed_from_u64(number_after("--seed").unwrap_or(1) as u64);
-        for workload in &mut problem.workloads {
+        for workload in &mut problem.cluster.workloads {
             workload.traffic = Arc::new(generated(&workload.traffic, &mut random));
         }
     }
@@ -365,13 +365,13 @@ fn draw(problem: &PredictionProblem, count: usize, set: u64) -> PredictionProble
     let random = StdRng::seed_from_u64(seed.wrapping_mul(1_000_003) + set);
     let percentile = text_after("--percentile").map_or(99.9, |text| text.parse().expect("a number"));
     let percentile = Percentile::new(percentile).expect("a percentile");
-    let slos = if problem.profile.is_none() { &LINK_SLOS[..] } else { &SERVER_SLOS };
+    let slos = if problem.profile().is_none() { &LINK_SLOS[..] } else { &SERVER_SLOS };
     let mut drawn = support::draw(problem, count, random, |random| {
         Slo::new(percentile, one_of(slos, random)).expect("a positive latency")
     });
     if std::env::args().any(|arg| arg == "--shift") {
         let mut random = StdRng::seed_from_u64(seed.wrapping_mul(2_000_003) + set);
-        for workload in &mut drawn.workloads {
+        for workload in &mut drawn.cluster.workloads {
             workload.traffic = Arc::new(shifted(&workload.traffic, &mut random));
         }
     }
@@ -392,7 +392,7 @@ struct JudgedPlan {
 
 /// Replays every server of a plan with the traffic of `problem`.
 fn judge_whole(problem: &PredictionProblem, placed: &ModelPlacement) -> JudgedPlan {
-    let traffic: Vec<_> = problem.workloads.iter().cloned().map(Some).collect();
+    let traffic: Vec<_> = problem.cluster.workloads.iter().cloned().map(Some).collect();
     judge(problem, &traffic, placed, ALIGNMENTS)
 }
 
@@ -416,7 +416,7 @@ fn judge(
         for (alignment, plan_over) in plan_over.iter_mut().enumerate() {
             let mut server_over = [false; 2];
             for (member, forecast) in forecasts.iter().enumerate() {
-                let slo = problem.workloads[members[member]].spec.slo.latency.0;
+                let slo = problem.spec(members[member]).slo.latency.0;
                 let over = [forecast.bound.seconds(), slo].map(|limit| seen[alignment][member] > limit);
                 judged.count(0, over);
                 server_over = either(server_over, over);
@@ -451,7 +451,7 @@ fn replayed(
     let mut percentiles = Vec::new();
     for (sketch, &number) in sketches.iter().zip(&present) {
         let trace = sketch.as_ref().expect("minutes, not years");
-        let workload = &problem.workloads[members[number]];
+        let workload = &problem.cluster.workloads[members[number]];
         let priority = PerStage::from_fn(|_| priorities[number]);
         streams.push(ReplayStream { trace, priority, group: workload.group });
         percentiles.push(workload.spec.slo.percentile);

@@ -1,7 +1,8 @@
 //! Plans, predictions and admission: cluster file in, answer out.
 //!
-//! Reads what a question is about ([`cluster`], [`footprints`], [`prediction::PredictionProblem`]), calls the crates that know
-//! the answers, and returns them as plain data. Callers need no terminal.
+//! Reads what a question is about: a [`cluster::ClusterProblem`], and of its traces [`footprints`] for limits or the
+//! requests themselves for a [`prediction::PredictionProblem`]. Calls the crates that know the answers, and returns them
+//! as plain data. Callers need no terminal.
 
 pub mod admission;
 pub mod assumptions;
@@ -11,11 +12,14 @@ pub mod demo;
 pub mod footprints;
 pub mod planning;
 pub mod prediction;
+mod refusal;
 pub mod trace_files;
 
 pub use call_graph::read_call_graph;
+pub use refusal::RefusedWorkload;
 
 operation::documents! {
     planning::GuaranteeDerivation: "guarantee-derivation", 1;
     prediction::PredictionDerivation: "prediction-derivation", 1;
+    RefusedWorkload: "refusal", 1;
 }

@@ -13,7 +13,7 @@ use lab::cluster_run::{
 use lab::experiment::{ExperimentLock, RunSettings};
 use measure_cli::verify::page::VerifiedRun;
 use measure_cli::verify::text as verified;
-use model::{OperationError, Policy};
+use model::{Cluster, OperationError, Policy};
 use operation::files::{check_writable, write_result, write_wanted};
 use placement::LimitMethod;
 use plan::cluster::{ClusterDescription, ClusterProblem, ClusterSource};
@@ -152,7 +152,9 @@ fn read_halves(args: &ClusterRunArgs, folder: &Path) -> Result<ClusterHalves, Op
     source.safety_margin = Some(args.cluster.safety_margin().unwrap_or(MARGIN));
     source.results = results([&args.output, &args.report]);
     let problem = ClusterProblem::read(&source, &TerminalObserver)?;
-    ClusterHalves::new(problem.cluster, &problem.profiles, &problem.options)
+    let ClusterProblem { safety_margin, servers, workloads, .. } = problem;
+    let cluster = Cluster { safety_margin, servers, workloads };
+    ClusterHalves::new(cluster, &problem.profiles, &problem.options)
 }
 
 /// The policy that `tailwright plan` makes from the first halves.

@@ -6,9 +6,10 @@ use operation::Silent;
 use operation::document::document;
 use operation::text::{percent, time};
 use placement::admission::AdmissionGuarantee;
+use plan::RefusedWorkload;
 use plan::admission::{AdmissionAnswer, AdmissionDecision, AdmissionEvent, AdmissionOutcome};
 use plan::prediction::{
-    ModelName, PredictionProblem, SloCalibrationReport, describe_refusal, report_slo_calibration, server_name,
+    ModelName, PredictionProblem, SloCalibrationReport, report_slo_calibration, server_name,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -50,13 +51,13 @@ fn calibration(problem: &PredictionProblem, admission: &AdmissionOutcome) -> Opt
 
 /// Describes the number of servers in use.
 fn servers(problem: &PredictionProblem, used: usize) -> String {
-    let of_all = |noun| match used == problem.server.count {
+    let of_all = |noun| match used == problem.server().count {
         true => plural(used, noun),
-        false => format!("{used} of {}", plural(problem.server.count, noun)),
+        false => format!("{used} of {}", plural(problem.server().count, noun)),
     };
-    match problem.profile {
-        None => format!("{} of {}", of_all("link"), problem.server.network),
-        Some(_) => format!("{} of class '{}'", of_all("server"), problem.server.class),
+    match problem.profile() {
+        None => format!("{} of {}", of_all("link"), problem.server().network),
+        Some(_) => format!("{} of class '{}'", of_all("server"), problem.server().class),
     }
 }
 
@@ -67,9 +68,8 @@ fn decisions(problem: &PredictionProblem, admission: &AdmissionOutcome) -> Strin
         ("in", Align::Right),
         ("why", Align::Left),
     ]);
-    let names = |who: &[usize]| {
-        who.iter().map(|&w| problem.workloads[w].spec.name.as_str()).collect::<Vec<_>>().join(" ")
-    };
+    let names =
+        |who: &[usize]| who.iter().map(|&w| problem.spec(w).name.as_str()).collect::<Vec<_>>().join(" ");
     for decision in &admission.decisions {
         let event = match &decision.event {
             AdmissionEvent::Arrive(who) => format!("arrive {}", names(who)),
@@ -77,7 +77,7 @@ fn decisions(problem: &PredictionProblem, admission: &AdmissionOutcome) -> Strin
         };
         let (answer, why) = match &decision.answer {
             AdmissionAnswer::Accepted(server) => (server_name(problem, *server), String::new()),
-            AdmissionAnswer::Refused(refusal) => ("refused".to_owned(), describe_refusal(problem, refusal)),
+            AdmissionAnswer::Refused(why) => ("refused".to_owned(), why.clone()),
             AdmissionAnswer::Departed => ("gone".to_owned(), String::new()),
             AdmissionAnswer::Absent => ("was not there".to_owned(), String::new()),
         };
@@ -126,7 +126,7 @@ pub(crate) struct AdmissionDocument<'a> {
     servers_used: usize,
     link_only: bool,
     admitted: Vec<&'a str>,
-    refused: Vec<RefusedDocument<'a>>,
+    refused: Vec<RefusedDocument>,
     workloads: Vec<AdmittedDocument<'a>>,
     decisions: Vec<DecisionDocument<'a>>,
     /// Wall time of making sketches of the traces, seconds.
@@ -138,8 +138,8 @@ pub(crate) struct AdmissionDocument<'a> {
 }
 
 #[derive(Serialize, JsonSchema)]
-struct RefusedDocument<'a> {
-    name: &'a str,
+struct RefusedDocument {
+    name: String,
     reason: String,
 }
 
@@ -171,25 +171,24 @@ struct DecisionDocument<'a> {
 /// One object: who is where, and every decision.
 pub(crate) fn json(problem: &PredictionProblem, admission: &AdmissionOutcome) -> String {
     let model = admission.procedure.name();
-    let name = |tenant: usize| problem.workloads[tenant].spec.name.as_str();
-    let refused = admission.refused(problem);
     let slo_calibration = calibration(problem, admission);
     document(&AdmissionDocument {
         model,
-        servers: problem.server.count,
+        servers: problem.server().count,
         servers_used: admission.servers_used(),
-        link_only: problem.profile.is_none(),
+        link_only: problem.profile().is_none(),
         admitted: admission.guarantees.iter().map(|g| g.name.as_str()).collect(),
-        refused: refused
-            .iter()
-            .map(|(t, r)| RefusedDocument { name: name(*t), reason: describe_refusal(problem, r) })
-            .collect(),
+        refused: admission.refused(problem).into_iter().map(refused).collect(),
         workloads: admission.guarantees.iter().map(|g| entry(problem, model, g)).collect(),
         decisions: admission.decisions.iter().map(|d| decided(problem, d)).collect(),
         sketching_s: admission.sketching.as_secs_f64(),
         elapsed_s: answered_after_s(),
         slo_calibration,
     })
+}
+
+fn refused(refused: RefusedWorkload) -> RefusedDocument {
+    RefusedDocument { name: refused.workload, reason: refused.reason }
 }
 
 fn entry<'a>(
@@ -219,13 +218,13 @@ fn decided<'a>(problem: &'a PredictionProblem, decision: &AdmissionDecision) -> 
         _ => None,
     };
     let reason = match &decision.answer {
-        AdmissionAnswer::Refused(refusal) => Some(describe_refusal(problem, refusal)),
+        AdmissionAnswer::Refused(why) => Some(why.clone()),
         AdmissionAnswer::Absent => Some("it was not there".to_owned()),
         _ => None,
     };
     DecisionDocument {
         event,
-        names: who.iter().map(|&w| problem.workloads[w].spec.name.as_str()).collect(),
+        names: who.iter().map(|&w| problem.spec(w).name.as_str()).collect(),
         accepted: reason.is_none(),
         server,
         reason,

@@ -4,7 +4,7 @@ use crate::arguments::calibration::CalibrationArgs;
 use crate::arguments::cluster::{ClusterArgs, MayLack};
 use clap::Args;
 use model::OperationError;
-use plan::prediction::{CalibrationGoal, PredictionSource, ProcedureName};
+use plan::prediction::{PredictionSource, ProcedureName};
 use std::path::{Path, PathBuf};
 
 /// Sources of servers, workloads and traces, and the stages of requests.
@@ -48,6 +48,5 @@ pub(crate) fn prediction_source(
 ) -> Result<PredictionSource, OperationError> {
     let cluster = cluster.source(MayLack { storage: link_only, servers: true })?;
     let groups = groups.map(Path::to_owned);
-    let calibration = CalibrationGoal::default();
-    Ok(PredictionSource { cluster, class: None, link_only, groups, preemptive: false, calibration })
+    Ok(PredictionSource { link_only, groups, ..PredictionSource::new(cluster) })
 }

@@ -62,7 +62,7 @@ pub fn run(args: &BoundArgs) -> Result<VerbAnswer, OperationError> {
     let mut source = args.prediction.source(&procedures)?;
     source.cluster.results = results([&args.report]);
     let problem = PredictionProblem::read(&source, &TerminalObserver)?;
-    let everybody: Vec<usize> = (0..problem.workloads.len()).collect();
+    let everybody: Vec<usize> = (0..problem.cluster.workloads.len()).collect();
     let bounds = predict_bounds(&problem, &everybody, &models, args.percentile, &TerminalObserver);
     let calibration = models
         .contains(&ModelName::Calibrated)

@@ -1,25 +1,25 @@
 //! Page about the models' bounds for the workloads of one server.
 
 use crate::bound::text::{BoundsView, latency};
+use crate::plan::page::footer;
 use plot::{Axis, Block, Cell, Column, Dots, KeyFigure, Page, Status, Table, Unit};
 use units::plural;
 
 /// The page about workloads that share a server.
 pub(crate) fn html(view: &BoundsView) -> String {
-    let count = view.problem.workloads.len();
-    let file = view.problem.origin.file_name().unwrap_or_default().to_string_lossy();
+    let count = view.problem.cluster.workloads.len();
     let page = Page::new(format!("Tail latency of {}", plural(count, "workload")))
         .lead(view.lead())
         .section("", [facts(view)])
         .section("Predicted latency against SLO", [dots(view).into()])
         .section("All figures", [table(view).into()])
         .section("How to read this page", how_to_read(view))
-        .footer(format!("{file} · safety margin {}", view.problem.safety_margin));
+        .footer(footer(&view.problem.cluster, ""));
     cli::page::document(page)
 }
 
 fn facts(view: &BoundsView) -> Block {
-    let count = view.problem.workloads.len();
+    let count = view.problem.cluster.workloads.len();
     let fact = |&model: &plan::prediction::ModelName| {
         let kept = view.kept(model);
         let status = if kept == count { Status::Good } else { Status::Bad };

@@ -28,7 +28,7 @@ impl BoundsView<'_> {
         let mut rows = Vec::new();
         for WorkloadBound { workload, .. } in leaders {
             let bounds = self.bounds.iter().filter(|bound| bound.workload == *workload);
-            rows.push((&self.problem.workloads[*workload], bounds.collect()));
+            rows.push((&self.problem.cluster.workloads[*workload], bounds.collect()));
         }
         rows
     }
@@ -40,15 +40,15 @@ impl BoundsView<'_> {
     }
 
     fn slo(&self, bound: &WorkloadBound) -> f64 {
-        self.problem.workloads[bound.workload].spec.slo.latency.0
+        self.problem.spec(bound.workload).slo.latency.0
     }
 
     /// Describes the mean load of the stages.
     fn load(&self) -> String {
         let mut loads = Vec::new();
         for stage in Stage::ALL {
-            if stage != Stage::Storage || self.problem.profile.is_some() {
-                let workloads = self.problem.workloads.iter();
+            if stage != Stage::Storage || self.problem.profile().is_some() {
+                let workloads = self.problem.cluster.workloads.iter();
                 loads.push((stage, workloads.map(|at| at.traffic.utilisation()[stage]).sum()));
             }
         }
@@ -57,21 +57,21 @@ impl BoundsView<'_> {
 
     /// Describes the workloads, the shared server or link, and its load.
     pub(crate) fn lead(&self) -> String {
-        let count = self.problem.workloads.len();
+        let count = self.problem.cluster.workloads.len();
         let verb = if count == 1 { "has" } else { "share" };
         format!("{} {verb} {}; mean load {}.", plural(count, "workload"), self.place(), self.load())
     }
 
     /// Names the shared link or server.
     fn place(&self) -> String {
-        match &self.problem.profile {
-            None => format!("a network link of {} in each direction", self.problem.server.network),
+        match self.problem.profile() {
+            None => format!("a network link of {} in each direction", self.problem.server().network),
             Some(profile) => {
                 format!(
                     "a server of class '{}' ({}, {} links)",
-                    self.problem.server.class,
+                    self.problem.server().class,
                     profile.name(),
-                    self.problem.server.network
+                    self.problem.server().network
                 )
             }
         }
@@ -111,7 +111,7 @@ pub(crate) fn text(view: &BoundsView) -> String {
     }
     let models: Vec<&str> = view.models.iter().map(|model| model.name()).collect();
     let table = table.without_first(&["at", "SLO kept by", "prio"]).answered_by(&models);
-    let count = view.problem.workloads.len();
+    let count = view.problem.cluster.workloads.len();
     let mut text = format!("{}\n\n", view.lead());
     text.push_str(&table.render());
     text.push('\n');
@@ -170,17 +170,17 @@ struct BoundDocument<'a> {
 /// One entry per workload and model.
 pub(crate) fn json(view: &BoundsView) -> String {
     document(&BoundsDocument {
-        class: &view.problem.server.class,
-        link_only: view.problem.profile.is_none(),
-        network_bytes_per_s: view.problem.server.network.bytes_per_sec(),
-        safety_margin: view.problem.safety_margin,
+        class: &view.problem.server().class,
+        link_only: view.problem.profile().is_none(),
+        network_bytes_per_s: view.problem.server().network.bytes_per_sec(),
+        safety_margin: view.problem.cluster.safety_margin,
         workloads: view.bounds.iter().map(|bound| bound_document(view, bound)).collect(),
         calibration: view.calibration.as_ref(),
     })
 }
 
 fn bound_document<'a>(view: &BoundsView<'a>, bound: &WorkloadBound) -> BoundDocument<'a> {
-    let workload = &view.problem.workloads[bound.workload];
+    let workload = &view.problem.cluster.workloads[bound.workload];
     let prediction = bound.latency.ok();
     let estimate = prediction.and_then(|prediction| prediction.estimate);
     BoundDocument {

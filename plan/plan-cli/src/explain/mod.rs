@@ -11,12 +11,11 @@ use cli::quantities::percentage;
 use cli::terminal::{self, TerminalObserver};
 use model::OperationError;
 use operation::policy_file::read_policy;
+use plan::RefusedWorkload;
 use plan::cluster::find_workload;
 use plan::planning::{GuaranteeExplanation, explain, recipe_of_policy};
 use plan::prediction;
 use plan::prediction::{ModelName, PredictionProblem};
-use schemars::JsonSchema;
-use serde::Serialize;
 use std::path::PathBuf;
 use units::Percentile;
 
@@ -67,15 +66,6 @@ pub struct ExplainArgs {
     json: bool,
 }
 
-/// Reason why there is no derivation.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct RefusalDocument<'a> {
-    /// The workload that is not admitted.
-    workload: &'a str,
-    /// Why, and what would admit it.
-    reason: &'a str,
-}
-
 pub fn run(args: &ExplainArgs) -> Result<VerbAnswer, OperationError> {
     if let Some(model) = args.model {
         return args.explain_prediction(model);
@@ -96,14 +86,12 @@ pub fn run(args: &ExplainArgs) -> Result<VerbAnswer, OperationError> {
             }
             Ok(VerbAnswer::Yes)
         }
-        GuaranteeExplanation::Refused { workload, why } => {
+        GuaranteeExplanation::Refused(refused) => {
             if args.json {
-                terminal::print(&operation::document::document(&RefusalDocument {
-                    workload: &workload,
-                    reason: &why,
-                }));
+                terminal::print(&operation::document::document(&refused));
             } else {
-                terminal::print_text(&format!("{workload} is not admitted: {why}\n"));
+                let RefusedWorkload { workload, reason, .. } = refused;
+                terminal::print_text(&format!("{workload} is not admitted: {reason}\n"));
             }
             Ok(VerbAnswer::No)
         }
@@ -116,7 +104,8 @@ impl ExplainArgs {
         source.preemptive = self.method.is_preemptive();
         source.calibration = self.calibration.goal_for(&[model.into()])?;
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
-        let names: Vec<&str> = problem.workloads.iter().map(|workload| workload.spec.name.as_str()).collect();
+        let names: Vec<&str> =
+            problem.cluster.workloads.iter().map(|workload| workload.spec.name.as_str()).collect();
         let workload = find_workload(&self.workload, &names)?;
         let derivation = prediction::derive(&problem, workload, model, self.percentile, &TerminalObserver);
         if self.json {

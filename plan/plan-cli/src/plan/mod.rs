@@ -178,8 +178,8 @@ impl PlanArgs {
             ));
         }
         if placed.interrupted {
-            let placed = problem.workloads.len() - placed.packing.refused.len();
-            let all = plural(problem.workloads.len(), "workload");
+            let placed = problem.cluster.workloads.len() - placed.packing.refused.len();
+            let all = plural(problem.cluster.workloads.len(), "workload");
             return Err(OperationError::machine(format_args!(
                 "interrupted: the placement holds, but the search was not over; it has a place for {placed} of {all}"
             )));

@@ -6,9 +6,8 @@ use model::{PerStage, Policy};
 use operation::Silent;
 use operation::document::pretty;
 use operation::text::{by_stage, percent, time};
-use plan::prediction::PredictionProblem;
 use plan::prediction::{
-    ModelName, ModelPlacement, SloCalibrationReport, WorkloadForecast, by_priority, describe_refusal,
+    ModelName, ModelPlacement, PredictionProblem, SloCalibrationReport, WorkloadForecast, by_priority,
     placement_policy, report_slo_calibration, server_name,
 };
 use schemars::JsonSchema;
@@ -25,17 +24,14 @@ pub(crate) fn text(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
     );
     text.push_str(&table(problem, placed));
     text.push('\n');
-    for (tenant, refusal) in &placed.packing.refused {
-        let spec = &problem.workloads[*tenant].spec;
-        text.push_str(&not_admitted(&spec.name, spec.slo, &describe_refusal(problem, refusal)));
-    }
+    text.push_str(&not_admitted(&placed.refused(problem)));
     text.push_str(&risks(problem, placed).into_iter().map(|line| line + "\n").collect::<String>());
     text
 }
 
 /// Says in a sentence who fits where.
 pub(crate) fn answer(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
-    let all = problem.workloads.len();
+    let all = problem.cluster.workloads.len();
     let refused = placed.packing.refused.len();
     format!(
         "{} of {} fit on {} (mean load needs at least {})",
@@ -81,7 +77,7 @@ fn within_slo(
     let mut within = 0;
     let mut worst: Option<(f64, &WorkloadForecast)> = None;
     for &forecast in forecasts {
-        let slo = problem.workloads[forecast.bound.workload].spec.slo.latency.0;
+        let slo = problem.spec(forecast.bound.workload).slo.latency.0;
         let seconds = latency(forecast);
         let used = latency(forecast) / slo;
         within += usize::from(seconds <= slo);
@@ -90,7 +86,7 @@ fn within_slo(
         }
     }
     let worst = worst.map_or_else(String::new, |(used, forecast)| {
-        let name = &problem.workloads[forecast.bound.workload].spec.name;
+        let name = &problem.spec(forecast.bound.workload).name;
         let seconds = latency(forecast);
         let latency = if seconds.is_finite() { time(seconds) } else { "no bound".to_owned() };
         format!("; the worst is {name} with {latency}, {} of its SLO", percent(used))
@@ -121,7 +117,7 @@ fn table(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
 }
 
 fn row(problem: &PredictionProblem, forecast: &WorkloadForecast) -> Vec<String> {
-    let spec = &problem.workloads[forecast.bound.workload].spec;
+    let spec = problem.spec(forecast.bound.workload);
     let seconds =
         |latency: Option<f64>| latency.filter(|s| s.is_finite()).map_or_else(|| "none".to_owned(), time);
     vec![
@@ -136,7 +132,9 @@ fn row(problem: &PredictionProblem, forecast: &WorkloadForecast) -> Vec<String> 
 }
 
 fn load(problem: &PredictionProblem, forecasts: &[WorkloadForecast]) -> String {
-    let of = |f: &WorkloadForecast, stage| problem.workloads[f.bound.workload].traffic.utilisation()[stage];
+    let of = |f: &WorkloadForecast, stage| {
+        problem.cluster.workloads[f.bound.workload].traffic.utilisation()[stage]
+    };
     let sums = PerStage::from_fn(|stage| forecasts.iter().map(|f| of(f, stage)).sum::<f64>());
     by_stage(sums.iter().map(|(stage, load)| (stage, *load)))
 }
@@ -180,7 +178,7 @@ pub(crate) fn json(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
     pretty(&PlacementDocument {
         servers_used: placed.packing.servers.len(),
         servers_lower_bound: placed.packing.lower_bound,
-        workloads_admitted: problem.workloads.len() - placed.packing.refused.len(),
+        workloads_admitted: problem.cluster.workloads.len() - placed.packing.refused.len(),
         model: placed.model.name(),
         assumption: placed.model.row().assumption,
         elapsed_s: answered_after_s(),
@@ -197,7 +195,7 @@ fn entry<'a>(
     forecast: &WorkloadForecast,
 ) -> ForecastDocument<'a> {
     ForecastDocument {
-        name: &problem.workloads[forecast.bound.workload].spec.name,
+        name: &problem.spec(forecast.bound.workload).name,
         server: server_name(problem, server),
         bound_s: forecast.bound.latency.ok().map(|p| p.bound),
         estimate_s: forecast.bound.latency.ok().and_then(|p| p.estimate).map(|e| e.latency),

@@ -1,15 +1,14 @@
 //! A placement by a model, as a page.
 
 use crate::bound::text as bounds;
+use crate::plan::page::{footer, tables};
 use crate::plan::placement::{answer, risks};
 use operation::text::time;
-use plan::prediction::PredictionProblem;
-use plan::prediction::{ModelPlacement, WorkloadForecast, by_priority, describe_refusal, server_name};
+use plan::prediction::{ModelPlacement, PredictionProblem, WorkloadForecast, by_priority, server_name};
 use plot::{Axis, Block, Cell, Column, Dots, Page, Status, Table, Unit};
 
 /// The page about a placement.
 pub(crate) fn html(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
-    let file = problem.origin.file_name().unwrap_or_default().to_string_lossy();
     let mut page = Page::new(answer(problem, placed)).lead(format!("Placed by {}.", placed.model.name()));
     let mut risks: Vec<Block> = risks(problem, placed).into_iter().map(Block::paragraph).collect();
     let forecasts = || placed.servers.iter().flatten();
@@ -18,7 +17,7 @@ pub(crate) fn html(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
     }
     page = page.section("What the predictions assume", risks);
     if !placed.packing.refused.is_empty() {
-        page = page.section("Not admitted", [refused(problem, placed).into()]);
+        page = page.section("Not admitted", tables::refused(&placed.refused(problem), "why"));
     }
     for (number, forecasts) in placed.servers.iter().enumerate() {
         let forecasts = by_priority(forecasts);
@@ -31,7 +30,7 @@ pub(crate) fn html(problem: &PredictionProblem, placed: &ModelPlacement) -> Stri
             ],
         );
     }
-    let footer = format!("{file} · model {} · safety margin {}", placed.model.name(), problem.safety_margin);
+    let footer = footer(&problem.cluster, &format!("model {} · ", placed.model.name()));
     cli::page::document(page.footer(footer))
 }
 
@@ -43,7 +42,7 @@ fn dots(problem: &PredictionProblem, placed: &ModelPlacement, forecasts: &[Workl
     )
     .missing("");
     forecasts.iter().fold(chart, |chart, forecast| {
-        let spec = &problem.workloads[forecast.bound.workload].spec;
+        let spec = problem.spec(forecast.bound.workload);
         let finite = |seconds: f64| Some(seconds).filter(|s| s.is_finite());
         let points = [
             finite(forecast.bound.seconds()),
@@ -64,7 +63,7 @@ fn table(problem: &PredictionProblem, forecasts: &[WorkloadForecast]) -> Table {
         Column::number("worst case"),
     ]);
     for forecast in forecasts {
-        let spec = &problem.workloads[forecast.bound.workload].spec;
+        let spec = problem.spec(forecast.bound.workload);
         let judged = |text: String, seconds: f64| {
             let status = if seconds <= spec.slo.latency.0 { Status::Good } else { Status::Bad };
             Cell::keyed(text, seconds).status(status)
@@ -80,15 +79,6 @@ fn table(problem: &PredictionProblem, forecasts: &[WorkloadForecast]) -> Table {
             plain(forecast.bursts_together.unwrap_or(f64::INFINITY)),
             plain(forecast.worst_case_s().unwrap_or(f64::INFINITY)),
         ]);
-    }
-    table
-}
-
-fn refused(problem: &PredictionProblem, placed: &ModelPlacement) -> Table {
-    let mut table = Table::new(vec![Column::name("workload"), Column::text("why")]);
-    for (tenant, refusal) in &placed.packing.refused {
-        let why = describe_refusal(problem, refusal);
-        table.push([Cell::text(&problem.workloads[*tenant].spec.name), Cell::text(why)]);
     }
     table
 }

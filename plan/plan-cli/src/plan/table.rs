@@ -1,9 +1,10 @@
 //! A plan as an aligned table, server by server.
 
 use cli::terminal::{Align, TextTable};
-use model::{Slo, Stage};
+use model::Stage;
 use operation::text::{by_stage, percent, time};
-use plan::planning::{PlannedCluster, WorkloadPlace, describe_refusal};
+use plan::RefusedWorkload;
+use plan::planning::{PlannedCluster, WorkloadPlace};
 use units::plural;
 
 /// Beyond this number of workloads, servers are shown as one line each.
@@ -122,9 +123,12 @@ fn servers(planned: &PlannedCluster) -> String {
     table.answered_by(&["slack", "workloads"]).render()
 }
 
-/// Formats a refused workload as a line.
-pub(crate) fn not_admitted(name: &str, slo: Slo, why: &str) -> String {
-    format!("not admitted: {name} ({slo}): {why}\n")
+/// Formats refused workloads, a line each.
+pub(crate) fn not_admitted(refused: &[RefusedWorkload]) -> String {
+    let line = |RefusedWorkload { workload, slo, reason, .. }: &RefusedWorkload| {
+        format!("not admitted: {workload} ({slo}): {reason}\n")
+    };
+    refused.iter().map(line).collect()
 }
 
 /// Refused workloads in the short form.
@@ -132,13 +136,9 @@ const REFUSED_SHOWN: usize = 15;
 
 /// Refused workloads with why, and what would admit them; the first of many unless `detailed`.
 pub(crate) fn refused(planned: &PlannedCluster, detailed: bool) -> String {
-    let refused = &planned.placement.refused;
+    let refused = planned.refused();
     let shown = if detailed { refused.len() } else { refused.len().min(REFUSED_SHOWN) };
-    let mut text = String::new();
-    for (number, refusal) in refused.iter().enumerate().take(shown) {
-        let workload = &planned.instance.workloads[refusal.workload];
-        text.push_str(&not_admitted(&workload.name, workload.slo, &describe_refusal(planned, number)));
-    }
+    let mut text = not_admitted(&refused[..shown]);
     if shown < refused.len() {
         text.push_str(&format!("and {} more (--all lists them)\n", refused.len() - shown));
     }

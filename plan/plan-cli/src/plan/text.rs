@@ -3,14 +3,14 @@
 use crate::plan::{comparison, table};
 use cli::terminal::answered_after_s;
 use operation::text::time;
-use plan::planning::{MovedWorkload, PlanRun, summarise};
+use plan::planning::{MovedWorkload, PlanRun};
 
 /// Returns the text about a plan; `all` lists every workload.
 pub(crate) fn text(run: &PlanRun, all: bool) -> String {
     let planned = &run.planned;
     let mut text = format!(
         "{}; {} planned in {}.\n\n",
-        summarise(planned),
+        planned.summary(),
         planned.recipe.method.name(),
         time(answered_after_s())
     );

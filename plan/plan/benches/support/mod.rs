@@ -4,7 +4,7 @@
 use model::Slo;
 use operation::Silent;
 use plan::cluster::{ClusterDescription, ClusterSource, SloTableSource};
-use plan::prediction::{CalibrationGoal, PredictionProblem, PredictionSource, TracedWorkload};
+use plan::prediction::{PredictionProblem, PredictionSource, TracedWorkload};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use std::num::NonZeroUsize;
@@ -36,14 +36,8 @@ impl WorkloadTable {
             channels: None,
             best_effort_request: None,
         };
-        let source = PredictionSource {
-            cluster: ClusterSource::new(ClusterDescription::SloTable(table)),
-            class: None,
-            link_only: self.link_only,
-            groups: None,
-            preemptive: false,
-            calibration: CalibrationGoal::default(),
-        };
+        let cluster = ClusterSource::new(ClusterDescription::SloTable(table));
+        let source = PredictionSource { link_only: self.link_only, ..PredictionSource::new(cluster) };
         Some(PredictionProblem::read(&source, &Silent).expect("a table of SLOs with traces"))
     }
 }
@@ -58,7 +52,7 @@ pub(crate) fn draw(
     let mut workloads = Vec::new();
     for number in 0..count {
         let mut workload: TracedWorkload =
-            problem.workloads[random.random_range(0..problem.workloads.len())].clone();
+            problem.cluster.workloads[random.random_range(0..problem.cluster.workloads.len())].clone();
         workload.spec.name = format!("W{number}");
         workload.spec.slo = slo(&mut random);
         workload.group = number;

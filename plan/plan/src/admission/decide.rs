@@ -3,13 +3,13 @@
 use crate::admission::events::{AdmissionEvent, everybody_arrives, read_events};
 use crate::prediction::{
     ModelName, PredictionProblem, PredictionSource, ProcedureName, ProcedureVisitor, TracedWorkload,
-    WorkloadAssignment, admission_host, applicants, assignment_policy, describe_refusal, promised_slo,
+    WorkloadAssignment, admission_host, applicants, assignment_policy, describe_prediction_refusal,
+    promised_slo,
 };
+use crate::refusal::RefusedWorkload;
 use model::{OperationError, Policy};
 use operation::ProgressObserver;
-use placement::admission::{
-    AdmissionController, AdmissionGuarantee, AdmissionProcedure, AdmissionRefusal, StageCurves,
-};
+use placement::admission::{AdmissionController, AdmissionGuarantee, AdmissionProcedure, StageCurves};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -40,8 +40,8 @@ pub struct AdmissionDecision {
 pub enum AdmissionAnswer {
     /// All who arrive go to the server of this number.
     Accepted(usize),
-    /// No arrival of the group is admitted.
-    Refused(AdmissionRefusal),
+    /// No arrival of the group is admitted, and why.
+    Refused(String),
     /// The workload has left its server.
     Departed,
     /// The workload was not there to depart.
@@ -68,15 +68,20 @@ impl AdmissionOutcome {
     }
 
     /// Workloads that are not there and were refused when they last asked, with the reason.
-    pub fn refused<'a>(&'a self, problem: &PredictionProblem) -> Vec<(usize, &'a AdmissionRefusal)> {
+    pub fn refused(&self, problem: &PredictionProblem) -> Vec<RefusedWorkload> {
         let mut refused = Vec::new();
-        for (workload, TracedWorkload { spec, .. }) in problem.workloads.iter().enumerate() {
+        for (index, TracedWorkload { spec, .. }) in problem.cluster.workloads.iter().enumerate() {
             // A workload that is present and arrives again is refused the second place only.
             if self.guarantees.iter().any(|guaranteed| guaranteed.name == spec.name) {
                 continue;
             }
-            if let Some(AdmissionAnswer::Refused(why)) = self.last_answer(workload) {
-                refused.push((workload, why));
+            if let Some(AdmissionAnswer::Refused(why)) = self.last_answer(index) {
+                refused.push(RefusedWorkload {
+                    index,
+                    workload: spec.name.clone(),
+                    slo: spec.slo,
+                    reason: why.clone(),
+                });
             }
         }
         refused
@@ -86,10 +91,10 @@ impl AdmissionOutcome {
     pub fn refused_again(&self, problem: &PredictionProblem) -> Vec<usize> {
         let is_there = |name: &str| self.guarantees.iter().any(|guaranteed| guaranteed.name == name);
         let is_refused = |workload: &usize| {
-            is_there(&problem.workloads[*workload].spec.name)
+            is_there(&problem.spec(*workload).name)
                 && matches!(self.last_answer(*workload), Some(AdmissionAnswer::Refused(_)))
         };
-        (0..problem.workloads.len()).filter(is_refused).collect()
+        (0..problem.cluster.workloads.len()).filter(is_refused).collect()
     }
 
     /// The answer to a workload when it last asked for a place.
@@ -113,12 +118,14 @@ pub fn admit(
 ) -> Result<(PredictionProblem, AdmissionOutcome), OperationError> {
     let problem = PredictionProblem::read(&question.source, observer)?;
     check_links(&problem, question.procedure)?;
-    let names: Vec<&str> = problem.workloads.iter().map(|workload| workload.spec.name.as_str()).collect();
+    let names: Vec<&str> =
+        problem.cluster.workloads.iter().map(|workload| workload.spec.name.as_str()).collect();
     let events = match &question.events {
         Some(path) => read_events(path, &names)?,
         None => {
             let order: Vec<usize> = (0..names.len()).collect();
-            let groups: Vec<usize> = problem.workloads.iter().map(|workload| workload.group).collect();
+            let groups: Vec<usize> =
+                problem.cluster.workloads.iter().map(|workload| workload.group).collect();
             everybody_arrives(&order, &groups)
         }
     };
@@ -131,12 +138,12 @@ fn check_links(problem: &PredictionProblem, procedure: ProcedureName) -> Result<
     if !procedure.row().is_for_links {
         return Ok(());
     }
-    if problem.profile.is_some() {
+    if problem.profile().is_some() {
         let name = procedure.name();
         return Err(OperationError::input(format_args!("{name} is defined for network links alone"))
             .hint("add --link-only, or choose another --model"));
     }
-    for workload in &problem.workloads {
+    for workload in &problem.cluster.workloads {
         if let Err(error) = StageCurves::from_trace(&workload.traffic) {
             let name = &workload.spec.name;
             return Err(OperationError::input(format_args!("workload '{name}': {error}")));
@@ -172,7 +179,7 @@ impl ProcedureVisitor for DecideEvents<'_> {
     ) -> AdmissionOutcome {
         let Self { problem, events, name, observer } = self;
         let start = Instant::now();
-        let applicants = applicants(problem, 0..problem.workloads.len(), observer, sketch);
+        let applicants = applicants(problem, 0..problem.cluster.workloads.len(), observer, sketch);
         let sketching = start.elapsed();
         let mut desk = AdmissionController::new(procedure, admission_host(problem));
         let task = observer.begin("deciding", events.len() as u64, "events");
@@ -182,8 +189,10 @@ impl ProcedureVisitor for DecideEvents<'_> {
             let answer = match &event {
                 AdmissionEvent::Arrive(who) => {
                     let who = who.iter().map(|&workload| applicants[workload].clone());
-                    desk.arrive(who.collect())
-                        .map_or_else(AdmissionAnswer::Refused, AdmissionAnswer::Accepted)
+                    match desk.arrive(who.collect()) {
+                        Ok(server) => AdmissionAnswer::Accepted(server),
+                        Err(why) => AdmissionAnswer::Refused(describe_prediction_refusal(problem, &why)),
+                    }
                 }
                 AdmissionEvent::Depart(who) => match desk.depart(&applicants[*who].name) {
                     Some(_) => AdmissionAnswer::Departed,
@@ -196,7 +205,8 @@ impl ProcedureVisitor for DecideEvents<'_> {
         let mut guarantees = desk.guarantees();
         for guaranteed in guarantees.iter_mut().filter(|_| name == ModelName::Calibrated.into()) {
             let is_it = |workload: &TracedWorkload| workload.spec.name == guaranteed.name;
-            let workload = problem.workloads.iter().position(is_it).expect("it came from the problem");
+            let workload =
+                problem.cluster.workloads.iter().position(is_it).expect("it came from the problem");
             let promised = promised_slo(problem, workload);
             if let (Some(slo), Ok(latency)) = (promised, &mut guaranteed.latency)
                 && *latency <= slo
@@ -210,18 +220,19 @@ impl ProcedureVisitor for DecideEvents<'_> {
 
 /// Returns the final placement as the policy that the enforcers and the simulator read.
 pub fn admission_policy(problem: &PredictionProblem, outcome: &AdmissionOutcome) -> Policy {
-    let mut assignments = vec![None; problem.workloads.len()];
+    let mut assignments = vec![None; problem.cluster.workloads.len()];
     for guaranteed in &outcome.guarantees {
         let assignment = WorkloadAssignment {
             server: guaranteed.server,
             priority: guaranteed.priority,
             bound_s: guaranteed.latency.unwrap_or(f64::INFINITY),
         };
-        let workload = problem.workloads.iter().position(|workload| workload.spec.name == guaranteed.name);
+        let workload =
+            problem.cluster.workloads.iter().position(|workload| workload.spec.name == guaranteed.name);
         assignments[workload.expect("who is there came from the problem")] = Some(Ok(assignment));
     }
-    for (workload, refusal) in outcome.refused(problem) {
-        assignments[workload] = Some(Err(describe_refusal(problem, refusal)));
+    for refused in outcome.refused(problem) {
+        assignments[refused.index] = Some(Err(refused.reason));
     }
     assignment_policy(problem, outcome.procedure, &assignments)
 }

@@ -38,7 +38,7 @@ pub fn price(
     models: &[ModelName],
     observer: &dyn ProgressObserver,
 ) -> Vec<ModelPrice> {
-    let independent: Vec<usize> = (0..problem.workloads.len()).collect();
+    let independent: Vec<usize> = (0..problem.cluster.workloads.len()).collect();
     let without: Vec<GroupedAnswer> =
         models.iter().map(|model| answer(problem, &independent, *model, observer)).collect();
     let with: Vec<GroupedAnswer> =
@@ -74,13 +74,13 @@ fn answer(
     model: ModelName,
     observer: &dyn ProgressObserver,
 ) -> GroupedAnswer {
-    let mut workloads = problem.workloads.clone();
+    let mut workloads = problem.cluster.workloads.clone();
     for (workload, group) in workloads.iter_mut().zip(groups) {
         workload.group = *group;
     }
     let everybody: Vec<usize> = (0..workloads.len()).collect();
     let mut grouped = problem.with_workloads(workloads);
-    grouped.server.count = everybody.len();
+    grouped.cluster.servers[0].count = everybody.len();
     let placement = place(&grouped, model, &|| false, observer);
     let bounds = predict_bounds(&grouped, &everybody, &[model], None, observer);
     GroupedAnswer {

@@ -65,7 +65,7 @@ pub fn recorded_workloads(problem: &PredictionProblem) -> Vec<RecordedStream> {
         traffic: Arc::clone(&workload.traffic),
         recorded_from: workload.recorded_from,
     };
-    problem.workloads.iter().map(stream).collect()
+    problem.cluster.workloads.iter().map(stream).collect()
 }
 
 /// Reads traces as streams whose work is their bytes.

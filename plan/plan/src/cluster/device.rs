@@ -1,13 +1,12 @@
 //! Device profiles of a cluster's servers.
 
-use model::PRIORITY_LEVELS;
-use model::{Cluster, Op, Request, ServerClass};
+use model::{Op, PRIORITY_LEVELS, PolicyServer, Request, ServerClass, ServerEnforcement, WorkloadSpec};
 use operation::{Notice, ProgressObserver};
-use placement::EnforcedClass;
+use placement::{DeviceQueue, EnforcedClass};
 use predict::EnforcedPath;
 use units::{Bytes, Nanos};
 use workload::device::{NetworkModel, StorageProfile};
-use workload::profile_file::{base_latency, repeated_profile_name};
+use workload::profile_file::{base_latency, profile_hash, repeated_profile_name};
 
 /// Says when a policy's name of a device profile will mean two of them.
 pub(super) fn warn_of_namesakes(profiles: &[&StorageProfile], observer: &dyn ProgressObserver) {
@@ -52,6 +51,38 @@ fn enforced_links(class: &ServerClass) -> EnforcedClass {
         proxy: 0.0,
         densest_answer: 0.0,
         levels_max: PRIORITY_LEVELS,
+    }
+}
+
+/// Returns the name of a server of a class; the first has number 1.
+pub(crate) fn server_name(class: &str, number: usize) -> String {
+    format!("{class}-{number}")
+}
+
+/// Returns a server as a policy has it, with the non-preemptible work and the queue at the device that its bounds count, if
+/// they count any.
+pub(crate) fn policy_server(
+    name: String,
+    class: &ServerClass,
+    profile: Option<&StorageProfile>,
+    counted: Option<(EnforcedClass, DeviceQueue)>,
+) -> PolicyServer {
+    let enforcement = counted.map(|(enforced, queue)| ServerEnforcement {
+        channels: queue.channels,
+        outstanding: queue.outstanding,
+        beside: queue.beside(),
+        reserve: queue.reserve,
+        best_effort_request_s: enforced.best_effort_request,
+        packet_bytes: class.packet.0 as f64,
+        proxy_s: enforced.proxy,
+    });
+    PolicyServer {
+        name,
+        class: class.class.clone(),
+        network_bytes_per_s: class.network.bytes_per_sec(),
+        storage_profile: profile.map_or("", StorageProfile::name).to_owned(),
+        storage_profile_hash: profile.map(profile_hash),
+        enforcement,
     }
 }
 
@@ -105,12 +136,12 @@ pub(super) fn warn_of_channels(
 /// Warns when an SLO is about a percentile beyond the one that the base latency is known at. Queueing bounds
 /// hold for every request; the idle device's latency is known at one percentile only.
 pub(super) fn warn_of_percentile(
-    cluster: &Cluster,
+    workloads: &[WorkloadSpec],
     profile: &StorageProfile,
     observer: &dyn ProgressObserver,
 ) {
     let Some(known) = profile.base_latency_percentile() else { return };
-    if let Some(workload) = cluster.workloads.iter().find(|w| w.slo.percentile > known) {
+    if let Some(workload) = workloads.iter().find(|w| w.slo.percentile > known) {
         observer.notice(Notice::Warning(format!(
             "workload '{}' asks for {}, but the base latency of profile '{}' is known at {known} only",
             workload.name,

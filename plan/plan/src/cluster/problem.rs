@@ -1,21 +1,27 @@
-//! A planning problem: a cluster whose files are found and whose device profiles are read.
+//! The problem that `plan`, `admit`, `bound` and `explain` answer: a cluster whose files are found and whose device
+//! profiles are read.
 
 use crate::cluster::device::{warn_of_channels, warn_of_namesakes, warn_of_percentile};
 use crate::cluster::source::ClusterSource;
-use model::{Cluster, OperationError, ServerClass};
+use model::{Cluster, OperationError, ServerClass, WorkloadSpec};
 use operation::{Notice, ProgressObserver};
 use std::path::PathBuf;
 use trace::OpenOptions;
 use workload::device::StorageProfile;
 use workload::profile_file::read_profile;
 
-/// A cluster whose files are found and whose device profiles are read.
+/// A cluster whose files are found and whose device profiles are read. A planner of limits reads footprints of the
+/// traces beside it; a prediction has the traces with the workloads.
 #[derive(Debug, Clone)]
-pub struct ClusterProblem {
-    /// Servers and workloads, with paths as they can be opened.
-    pub cluster: Cluster,
+pub struct ClusterProblem<W = WorkloadSpec> {
+    /// Classes of servers, with paths as they can be opened.
+    pub servers: Vec<ServerClass>,
     /// The storage of each server class; empty if requests pass no storage.
     pub profiles: Vec<StorageProfile>,
+    /// Workloads in the order of the input, with paths as they can be opened.
+    pub workloads: Vec<W>,
+    /// Factor on all work, at least 1.
+    pub safety_margin: f64,
     pub options: OpenOptions,
     /// True if cached footprints may be read and stored.
     pub cached: bool,
@@ -38,51 +44,47 @@ impl ClusterProblem {
         Ok(problem)
     }
 
-    /// Reads everything except the traces, for one class: the named one, or the first with servers. Returns its
-    /// index, too.
+    /// Reads everything except the traces, for one class: the named one, or the first with servers. The result has
+    /// this class alone; no profile is read if requests pass only links.
     ///
     /// # Errors
     ///
     /// As [`Self::read`], or if the class does not exist.
-    pub(crate) fn read_for_class(
+    pub(crate) fn read_class(
         source: &ClusterSource,
         name: Option<&str>,
+        link_only: bool,
         observer: &dyn ProgressObserver,
-    ) -> Result<(Self, usize), OperationError> {
+    ) -> Result<Self, OperationError> {
         let cluster = source.read()?;
-        let profiles = read_profiles(&cluster)?;
+        let profiles = if link_only { Vec::new() } else { read_profiles(&cluster)? };
         let index = choose_class(&cluster, name, observer)?;
-        let problem = Self::new(source, cluster, profiles);
-        let chosen = &problem.cluster.servers[index];
+        let mut problem = Self::new(source, cluster, profiles);
+        let chosen = &problem.servers[index];
         problem.warn_of_classes(|class| class.class == chosen.class, observer);
-        Ok((problem, index))
-    }
-
-    /// As [`Self::read_for_class`] for requests that pass no storage: no profile is read.
-    pub(crate) fn read_for_links(
-        source: &ClusterSource,
-        name: Option<&str>,
-        observer: &dyn ProgressObserver,
-    ) -> Result<(Self, usize), OperationError> {
-        let cluster = source.read()?;
-        let index = choose_class(&cluster, name, observer)?;
-        Ok((Self::new(source, cluster, Vec::new()), index))
+        problem.servers = vec![problem.servers.swap_remove(index)];
+        if !link_only {
+            problem.profiles = vec![problem.profiles.swap_remove(index)];
+        }
+        Ok(problem)
     }
 
     fn new(source: &ClusterSource, cluster: Cluster, profiles: Vec<StorageProfile>) -> Self {
+        let Cluster { safety_margin, servers, workloads } = cluster;
         let origin = source.origin().to_owned();
-        Self { cluster, profiles, options: source.options.clone(), cached: source.cached, origin }
+        let options = source.options.clone();
+        Self { servers, profiles, workloads, safety_margin, options, cached: source.cached, origin }
     }
 
     /// Warns of doubtful profiles of the classes that are used, and names the classes that can never be.
     fn warn_of_classes(&self, is_used: impl Fn(&ServerClass) -> bool, observer: &dyn ProgressObserver) {
         let mut used: Vec<&StorageProfile> = Vec::new();
-        for (class, profile) in self.cluster.servers.iter().zip(&self.profiles) {
+        for (class, profile) in self.servers.iter().zip(&self.profiles) {
             if is_used(class) {
                 warn_of_channels(class, profile, observer);
                 // Classes that share a profile have the same doubts about it.
                 if !used.contains(&profile) {
-                    warn_of_percentile(&self.cluster, profile, observer);
+                    warn_of_percentile(&self.workloads, profile, observer);
                 }
                 used.push(profile);
             } else if class.count == 0 {
@@ -92,6 +94,22 @@ impl ClusterProblem {
             }
         }
         warn_of_namesakes(&used, observer);
+    }
+}
+
+impl<W> ClusterProblem<W> {
+    /// Returns the problem with the same servers and other workloads.
+    #[must_use]
+    pub fn with_workloads<V>(&self, workloads: Vec<V>) -> ClusterProblem<V> {
+        ClusterProblem {
+            servers: self.servers.clone(),
+            profiles: self.profiles.clone(),
+            workloads,
+            safety_margin: self.safety_margin,
+            options: self.options.clone(),
+            cached: self.cached,
+            origin: self.origin.clone(),
+        }
     }
 }
 

@@ -70,7 +70,7 @@ fn jobs(problem: &ClusterProblem) -> (Vec<FootprintJob<'_>>, Vec<Vec<usize>>) {
     let mut index = Vec::new();
     for profile in &problem.profiles {
         let device = profile.work_key();
-        let row = problem.cluster.workloads.iter().map(|workload| {
+        let row = problem.workloads.iter().map(|workload| {
             *numbers.entry((device.clone(), workload.trace.as_path())).or_insert_with(|| {
                 jobs.push(FootprintJob { workload: &workload.name, trace: &workload.trace, profile });
                 jobs.len() - 1

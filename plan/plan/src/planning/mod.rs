@@ -10,7 +10,6 @@ mod recipe;
 mod request;
 mod search;
 mod solution;
-mod wording;
 
 pub use compare::{MethodComparison, OrderComparison, compare};
 pub use derivation::{DeviceUse, GuaranteeDerivation, ServerNeighbour, StageDelay, derive};
@@ -20,4 +19,3 @@ pub use recipe::{Placing, PlanningRecipe, RecipeError, RecipeSettings, parse_met
 pub use request::{GuaranteeExplanation, PlanRun, PlanningQuestion, explain, plan_cluster};
 pub use search::plan;
 pub use solution::{PlannedCluster, WorkloadPlace};
-pub use wording::{describe_refusal, summarise};

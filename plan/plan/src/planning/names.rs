@@ -1,5 +1,6 @@
 //! Names of servers in use, `<class>-<n>`.
 
+use crate::cluster::server_name;
 use placement::{PlannedServer, PlanningProblem};
 use std::collections::BTreeMap;
 
@@ -34,7 +35,7 @@ impl ServerNames {
 }
 
 fn free_name(class: &str, taken: &[String]) -> String {
-    let mut names = (1..).map(|number| format!("{class}-{number}"));
+    let mut names = (1..).map(|number| server_name(class, number));
     names.find(|name| !taken.contains(name)).expect("there are more numbers than servers")
 }
 
@@ -44,7 +45,7 @@ pub(super) fn fresh_names(instance: &PlanningProblem, servers: &[PlannedServer])
     let mut names = Vec::new();
     for server in servers {
         used[server.class] += 1;
-        names.push(format!("{}-{}", instance.classes[server.class].name, used[server.class]));
+        names.push(server_name(&instance.classes[server.class].name, used[server.class]));
     }
     names
 }

@@ -1,13 +1,10 @@
 //! Converts plans to a [`Policy`], and writes its file.
 
-use crate::cluster::ClusterProblem;
+use crate::cluster::{ClusterProblem, policy_server};
 use crate::planning::solution::{PlannedCluster, WorkloadPlace};
-use crate::planning::wording::describe_refusal;
-use model::{
-    PerStage, Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, ServerEnforcement, StageLimit,
-};
-use placement::{DeviceQueue, PlannedServer, WorkloadOnClass};
-use workload::profile_file::profile_hash;
+use crate::refusal::RefusedWorkload;
+use model::{PerStage, Policy, PolicyPlacement, PolicyWorkload, RateLimit, StageLimit};
+use placement::WorkloadOnClass;
 
 /// Converts the plan to the policy that the enforcers and the simulator read.
 ///
@@ -17,42 +14,22 @@ use workload::profile_file::profile_hash;
 pub fn policy_of(problem: &ClusterProblem, planned: &PlannedCluster) -> Policy {
     let mut servers = Vec::new();
     for (server, name) in planned.placement.servers.iter().zip(&planned.names) {
-        let class = &problem.cluster.servers[server.class];
-        servers.push(PolicyServer {
-            name: name.clone(),
-            class: class.class.clone(),
-            network_bytes_per_s: class.network.bytes_per_sec(),
-            storage_profile: problem.profiles[server.class].name().to_owned(),
-            storage_profile_hash: Some(profile_hash(&problem.profiles[server.class])),
-            enforcement: enforcement(problem, planned, server),
-        });
+        let class = &problem.servers[server.class];
+        let profile = &problem.profiles[server.class];
+        let enforced = planned.instance.classes[server.class].enforced;
+        let counted = enforced.map(|enforced| (enforced, server.queue));
+        servers.push(policy_server(name.clone(), class, Some(profile), counted));
     }
-    let places = planned.places();
-    let workloads = places.iter().enumerate().map(|(workload, place)| match place {
-        Some(place) => admitted(problem, planned, workload, place),
-        None => refused(planned, workload),
-    });
+    let mut workloads: Vec<Option<PolicyWorkload>> = Vec::new();
+    for (workload, place) in planned.places().iter().enumerate() {
+        workloads.push(place.as_ref().map(|place| admitted(problem, planned, workload, place)));
+    }
+    for RefusedWorkload { index, workload, slo, reason } in planned.refused() {
+        workloads[index] = Some(PolicyWorkload::refused(workload, slo, reason));
+    }
+    let workloads = workloads.into_iter().map(|it| it.expect("a workload without a place was refused"));
     Policy::new(planned.recipe.method.name(), servers, workloads.collect())
         .unwrap_or_else(|error| panic!("a plan that cannot be enforced: {error}"))
-}
-
-/// Returns the queue and limits of a server's device, if its bounds count them.
-fn enforcement(
-    problem: &ClusterProblem,
-    planned: &PlannedCluster,
-    server: &PlannedServer,
-) -> Option<ServerEnforcement> {
-    let class = planned.instance.classes[server.class].enforced?;
-    let DeviceQueue { channels, outstanding, reserve } = server.queue;
-    Some(ServerEnforcement {
-        channels,
-        outstanding,
-        beside: server.queue.beside(),
-        reserve,
-        best_effort_request_s: class.best_effort_request,
-        packet_bytes: problem.cluster.servers[server.class].packet.0 as f64,
-        proxy_s: class.proxy,
-    })
 }
 
 fn admitted(
@@ -62,7 +39,7 @@ fn admitted(
     place: &WorkloadPlace,
 ) -> PolicyWorkload {
     let server = &planned.placement.servers[place.server];
-    let network = problem.cluster.servers[server.class].network.bytes_per_sec();
+    let network = problem.servers[server.class].network.bytes_per_sec();
     let mut limits = Vec::new();
     for (stage, bucket) in server.limits_of(workload).iter() {
         let allowance = server.allowance(&planned.instance, workload, stage);
@@ -83,11 +60,4 @@ fn admitted(
     PolicyWorkload::admitted(workload.name.as_str(), workload.slo, placement)
         .with_largest_request((largest > 0.0).then_some(largest))
         .with_densest_answer((overtaking > 0.0).then_some(densest))
-}
-
-fn refused(planned: &PlannedCluster, workload: usize) -> PolicyWorkload {
-    let number = planned.placement.refused.iter().position(|refusal| refusal.workload == workload);
-    let why = describe_refusal(planned, number.expect("a workload without a place was refused"));
-    let workload = &planned.instance.workloads[workload];
-    PolicyWorkload::refused(workload.name.as_str(), workload.slo, why)
 }

@@ -7,7 +7,7 @@ use crate::planning::derivation::{GuaranteeDerivation, derive};
 use crate::planning::recipe::PlanningRecipe;
 use crate::planning::search::plan;
 use crate::planning::solution::PlannedCluster;
-use crate::planning::wording::describe_refusal;
+use crate::refusal::RefusedWorkload;
 use model::{OperationError, Policy};
 use operation::text::time;
 use operation::{Notice, ProgressObserver};
@@ -61,12 +61,7 @@ pub enum GuaranteeExplanation {
     /// The workload is admitted, and this is the derivation of its bound.
     Admitted(Box<GuaranteeDerivation>),
     /// The workload is not admitted.
-    Refused {
-        /// The name of the workload.
-        workload: String,
-        /// Why it is not admitted, and what would admit it.
-        why: String,
-    },
+    Refused(RefusedWorkload),
 }
 
 /// Derives the bound of one workload in the plan for a cluster, or in a kept policy.
@@ -83,7 +78,7 @@ pub fn explain(
     observer: &dyn ProgressObserver,
 ) -> Result<GuaranteeExplanation, OperationError> {
     let problem = ClusterProblem::read(source, observer)?;
-    let names: Vec<&str> = problem.cluster.workloads.iter().map(|spec| spec.name.as_str()).collect();
+    let names: Vec<&str> = problem.workloads.iter().map(|spec| spec.name.as_str()).collect();
     let workload = find_workload(workload, &names)?;
     let footprints = characterise(&problem, observer)?;
     let planned = plan(&problem, &footprints, recipe, keep, observer)?;
@@ -99,11 +94,9 @@ pub fn explain(
             GuaranteeExplanation::Admitted(Box::new(derivation))
         }
         None => {
-            let number = planned.placement.refused.iter().position(|refusal| refusal.workload == workload);
-            GuaranteeExplanation::Refused {
-                workload: planned.instance.workloads[workload].name.clone(),
-                why: describe_refusal(&planned, number.expect("a workload without a place was refused")),
-            }
+            let mut refused = planned.refused().into_iter();
+            let refused = refused.find(|refused| refused.index == workload);
+            GuaranteeExplanation::Refused(refused.expect("a workload without a place was refused"))
         }
     })
 }

@@ -87,7 +87,7 @@ pub(super) fn instance(
     recipe: &PlanningRecipe,
 ) -> Result<PlanningProblem, OperationError> {
     let mut classes = Vec::new();
-    for (server, profile) in problem.cluster.servers.iter().zip(&problem.profiles) {
+    for (server, profile) in problem.servers.iter().zip(&problem.profiles) {
         let base_latency = base_latency(profile);
         let enforced = (!recipe.preemptive).then(|| enforced_class(server, profile));
         classes.push(PlanningClass {
@@ -98,12 +98,12 @@ pub(super) fn instance(
         });
     }
     let mut workloads = Vec::new();
-    for (number, spec) in problem.cluster.workloads.iter().enumerate() {
+    for (number, spec) in problem.workloads.iter().enumerate() {
         let mut on_class = Vec::new();
-        for (class, server) in problem.cluster.servers.iter().enumerate() {
+        for (class, server) in problem.servers.iter().enumerate() {
             let normalisation = Normalisation {
                 network: server.network,
-                safety_margin: problem.cluster.safety_margin,
+                safety_margin: problem.safety_margin,
                 sustained: recipe.sustained,
                 enforced: classes[class].enforced,
             };

@@ -1,10 +1,12 @@
-//! A plan for a cluster: the problem in numbers, who is where, and what it took.
+//! A plan for a cluster: the problem in numbers, who is where, who has no place and why, and what it took.
 
 use crate::planning::kept::KeptChanges;
 use crate::planning::recipe::PlanningRecipe;
+use crate::refusal::{Refusal, RefusedWorkload, describe_refusal};
 use model::PerStage;
 use placement::{Guarantee, LowerBound, Placement, PlannedServer, PlanningProblem, SuggestedChange};
 use std::time::Duration;
+use units::plural;
 
 /// A plan for a cluster, and what it took.
 #[derive(Debug)]
@@ -52,6 +54,46 @@ impl PlannedCluster {
         self.instance.workloads.len() - self.placement.refused.len()
     }
 
+    /// Returns the workloads without a guarantee, in the order in which they were tried.
+    pub fn refused(&self) -> Vec<RefusedWorkload> {
+        let mut refused = Vec::new();
+        for (number, refusal) in self.placement.refused.iter().enumerate() {
+            let workload = &self.instance.workloads[refusal.workload];
+            let refused_by = Refusal::Limits {
+                alone: refusal.alone,
+                percentile: workload.slo.percentile,
+                changes: self.advice.get(number).map_or(&[], Vec::as_slice),
+            };
+            let name = |server: usize| self.names[server].clone();
+            refused.push(RefusedWorkload {
+                index: refusal.workload,
+                workload: workload.name.clone(),
+                slo: workload.slo,
+                reason: describe_refusal(&refused_by, self.instance.server_count(), &name),
+            });
+        }
+        refused
+    }
+
+    /// Says in one sentence who fits where.
+    pub fn summary(&self) -> String {
+        let all = self.instance.workloads.len();
+        let admitted = self.admitted();
+        let servers = plural(self.placement.servers.len(), "server");
+        let needed = match self.lower_bound.servers {
+            0 => String::new(),
+            1 => " (at least 1 is needed)".to_owned(),
+            n => format!(" (at least {n} are needed)"),
+        };
+        let of_all = plural(all, "workload");
+        if admitted == all {
+            format!("{admitted} of {of_all} fit on {servers}{needed}")
+        } else {
+            let without = if admitted + 1 == all { "1 has" } else { &format!("{} have", all - admitted) };
+            format!("{admitted} of {of_all} fit on {servers}; {without} no guarantee")
+        }
+    }
+
     /// The admitted workload whose bound is closest to its SLO.
     pub fn tightest(&self) -> Option<usize> {
         let guarantees = self.placement.servers.iter().flat_map(|server| server.guarantees(&self.instance));
@@ -65,5 +107,59 @@ impl PlannedCluster {
             let members = server.members.iter().map(|&workload| &self.instance.workloads[workload]);
             members.map(|workload| workload.on_class[server.class].mean_rate[stage]).sum()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use calculus::{ArrivalCurve, CurveVertex};
+    use model::Slo;
+    use placement::{LimitMethod, PlanningClass, PlanningWorkload, WorkloadOnClass};
+
+    /// Two workloads, each of which needs a server of its own, and one server.
+    fn one_of_two() -> PlannedCluster {
+        let curve = ArrivalCurve::new(vec![CurveVertex { duration: 0.0, work: 0.05 }], 0.0).unwrap();
+        let workload = |name: &str| PlanningWorkload {
+            name: name.into(),
+            slo: "99.9% < 200ms".parse::<Slo>().unwrap(),
+            on_class: vec![WorkloadOnClass {
+                curves: PerStage::from_fn(|_| curve.clone()),
+                mean_rate: PerStage::from_fn(|_| 0.0),
+                largest_request: 0.0,
+                overtaking: 0.0,
+            }],
+        };
+        let class = PlanningClass { name: "ssd".into(), count: 1, base_latency: 0.0, enforced: None };
+        let instance =
+            PlanningProblem::new(vec![class], vec![workload("a"), workload("b")], 0.999, 0.999).unwrap();
+        let placement = placement::place_first_fit(&instance, LimitMethod::Exact, &[0, 1], false);
+        let advice = vec![
+            SuggestedChange::OneMoreServer { class: "ssd".into() },
+            SuggestedChange::Latency { slo: 0.301, server: Some(0) },
+            SuggestedChange::Load { factor: 0.332, server: None },
+        ];
+        PlannedCluster {
+            recipe: PlanningRecipe::of(LimitMethod::Exact),
+            instance,
+            placement,
+            names: vec!["ssd-1".into()],
+            advice: vec![advice],
+            lower_bound: LowerBound { fractional: 1.5, servers: 2 },
+            changed: None,
+            cpu: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_why_and_what_would_help() {
+        let planned = one_of_two();
+        assert_eq!(planned.summary(), "1 of 2 workloads fit on 1 server; 1 has no guarantee");
+        assert_eq!(
+            planned.refused()[0].reason,
+            "it would fit on an empty server, but the only one is in use and has no room for it; it would be \
+             admitted with one more server of class 'ssd', or an SLO of 99.9% < 301ms (on ssd-1), or 33.2% of its \
+             load (on an empty server)"
+        );
     }
 }

@@ -16,7 +16,8 @@ pub(crate) fn applicants<S: Send>(
     sketch: impl Fn(&TracedWorkload) -> S + Sync,
 ) -> Vec<Applicant<S>> {
     let numbers: Vec<usize> = workloads.into_iter().collect();
-    let workloads: Vec<&TracedWorkload> = numbers.iter().map(|&number| &problem.workloads[number]).collect();
+    let workloads: Vec<&TracedWorkload> =
+        numbers.iter().map(|&number| &problem.cluster.workloads[number]).collect();
     let sketches = in_parallel(observer, "sketching", &workloads, |workload| Ok(sketch(workload)));
     let sketches = sketches.expect("no sketch fails");
     let groups = group_sizes(problem);
@@ -57,7 +58,7 @@ pub(super) fn sketched<S: Send + Sync>(
 pub(super) fn without_traffic(problem: &PredictionProblem, workloads: &[usize]) -> Vec<Applicant<()>> {
     let mut applicants = Vec::with_capacity(workloads.len());
     for &number in workloads {
-        let spec = &problem.workloads[number].spec;
+        let spec = problem.spec(number);
         applicants.push(Applicant {
             name: spec.name.clone(),
             slo: spec.slo,
@@ -74,7 +75,7 @@ fn applicant<S>(
     number: usize,
     sketch: Arc<S>,
 ) -> Applicant<S> {
-    let TracedWorkload { spec, group, .. } = &problem.workloads[number];
+    let TracedWorkload { spec, group, .. } = &problem.cluster.workloads[number];
     // A group of one restricts nothing, and models treat `None` as independent.
     let group = (groups[group] > 1).then(|| u32::try_from(*group).expect("fewer than 2^32 workloads"));
     Applicant { name: spec.name.clone(), slo: spec.slo, group, sketch }
@@ -83,7 +84,7 @@ fn applicant<S>(
 /// Returns the number of members of each group.
 fn group_sizes(problem: &PredictionProblem) -> BTreeMap<usize, usize> {
     let mut members = BTreeMap::new();
-    for workload in &problem.workloads {
+    for workload in &problem.cluster.workloads {
         *members.entry(workload.group).or_default() += 1;
     }
     members
@@ -92,7 +93,7 @@ fn group_sizes(problem: &PredictionProblem) -> BTreeMap<usize, usize> {
 /// The servers of a problem.
 pub(crate) fn admission_host(problem: &PredictionProblem) -> IdenticalServers {
     IdenticalServers {
-        count: problem.server.count,
+        count: problem.server().count,
         base_latency: problem.base_latency(),
         slo_factor: placement::PlanningProblem::SLO_FACTOR,
         levels_max: problem.levels_max(),

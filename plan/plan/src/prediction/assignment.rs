@@ -1,19 +1,16 @@
 //! Workloads with their servers and priorities as a [`Policy`].
 
+use crate::cluster::{self, policy_server};
 use crate::prediction::applicant::sketched_by;
 use crate::prediction::enforced_models::worst_case;
 use crate::prediction::problem::PredictionProblem;
 use crate::prediction::procedure_name::ProcedureName;
-use model::{
-    Policy, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, ServerEnforcement, ServerMember, Stage,
-    StageLimit,
-};
+use crate::refusal::{Refusal, describe_refusal};
+use model::{Policy, PolicyPlacement, PolicyWorkload, RateLimit, ServerMember, Stage, StageLimit};
 use operation::Silent;
-use placement::DeviceQueue;
-use placement::admission::Priority;
+use placement::admission::{AdmissionRefusal, Priority};
 use predict::{EnforcedPath, EnforcedSketch, bunching_allowance};
 use std::collections::BTreeSet;
-use workload::profile_file::profile_hash;
 
 /// Server and guarantee of a workload.
 #[derive(Debug, Clone, Copy)]
@@ -28,7 +25,13 @@ pub(crate) struct WorkloadAssignment {
 
 /// The name of a server in use, `<class>-<n>`.
 pub fn server_name(problem: &PredictionProblem, server: usize) -> String {
-    format!("{}-{}", problem.server.class, server + 1)
+    cluster::server_name(&problem.server().class, server + 1)
+}
+
+/// Returns the reason of a refusal as a sentence.
+pub(crate) fn describe_prediction_refusal(problem: &PredictionProblem, refusal: &AdmissionRefusal) -> String {
+    let name = |server: usize| server_name(problem, server);
+    describe_refusal(&Refusal::Prediction(refusal), problem.server().count, &name)
 }
 
 /// The policy of a procedure. By workload its assignment, or why it has none; `None` where it did not ask.
@@ -44,19 +47,14 @@ pub(crate) fn assignment_policy(
     used.dedup();
     let mut servers = Vec::new();
     for server in used {
-        servers.push(PolicyServer {
-            name: server_name(problem, server),
-            class: problem.server.class.clone(),
-            network_bytes_per_s: problem.server.network.bytes_per_sec(),
-            storage_profile: problem.profile.as_ref().map_or("", |profile| profile.name()).to_owned(),
-            storage_profile_hash: problem.profile.as_ref().map(profile_hash),
-            enforcement: enforced.map(|path| server_enforcement(problem, &path)),
-        });
+        let name = server_name(problem, server);
+        let counted = enforced.map(|path| (path.class, path.queue));
+        servers.push(policy_server(name, problem.server(), problem.profile(), counted));
     }
     let limits = assigned_limits(problem, enforced, assignments);
     let mut workloads = Vec::new();
     for (workload, assignment) in assignments.iter().enumerate() {
-        let spec = &problem.workloads[workload].spec;
+        let spec = problem.spec(workload);
         match assignment {
             Some(Ok(assignment)) => {
                 let placement = PolicyPlacement {
@@ -83,36 +81,22 @@ pub(crate) fn assignment_policy(
 
 /// The device time of a workload's largest request, in seconds; `None` without a device.
 fn largest_request(problem: &PredictionProblem, workload: usize) -> Option<f64> {
-    let jobs = problem.workloads[workload].traffic.items().iter();
+    let jobs = problem.cluster.workloads[workload].traffic.items().iter();
     let largest = jobs.map(|job| job.work[Stage::Storage]).max()?;
-    (problem.profile.is_some() && largest.0 > 0).then(|| largest.as_secs())
+    (problem.profile().is_some() && largest.0 > 0).then(|| largest.as_secs())
 }
 
 /// Returns the maximum ratio of network-out bytes to device seconds over a workload's requests; `None` if
 /// requests are served one at a time.
 fn densest_answer(problem: &PredictionProblem, path: &EnforcedPath, workload: usize) -> Option<f64> {
     let mut densest = path.class.densest_answer;
-    for job in problem.workloads[workload].traffic.items() {
+    for job in problem.cluster.workloads[workload].traffic.items() {
         if job.work[Stage::Storage].0 > 0 {
             densest = densest.max(job.work[Stage::NetworkOut].as_secs() / job.work[Stage::Storage].as_secs());
         }
     }
     let is_known = path.has_storage && path.queue.channels > 1;
-    is_known.then_some(densest * problem.server.network.bytes_per_sec())
-}
-
-/// Returns the configuration of a server that the predictions assume.
-fn server_enforcement(problem: &PredictionProblem, path: &EnforcedPath) -> ServerEnforcement {
-    let DeviceQueue { channels, outstanding, reserve } = path.queue;
-    ServerEnforcement {
-        channels,
-        outstanding,
-        beside: path.queue.beside(),
-        reserve,
-        best_effort_request_s: path.class.best_effort_request,
-        packet_bytes: problem.server.packet.0 as f64,
-        proxy_s: path.class.proxy,
-    }
+    is_known.then_some(densest * problem.server().network.bytes_per_sec())
 }
 
 /// Returns several simultaneous limits per stage for each workload, which never delay its trace (thesis
@@ -139,12 +123,12 @@ fn assigned_limits(
                 sketch: &*applicants[workload].sketch,
                 priority: placed(workload).expect("a member is placed").priority,
                 group: workload,
-                percentile: problem.workloads[workload].spec.slo.percentile,
+                percentile: problem.spec(workload).slo.percentile,
             })
             .collect();
         let worst = model.worst_case(&company);
         for (position, &workload) in members.iter().enumerate() {
-            let slo = problem.workloads[workload].spec.slo.latency.0;
+            let slo = problem.spec(workload).slo.latency.0;
             let bunched = |stage| worst.as_ref().map_or(0.0, |worst| worst[position].bunched[stage].min(slo));
             limits[workload] = stage_limits(problem, company[position].sketch, bunched);
         }
@@ -158,10 +142,10 @@ fn stage_limits<S>(
     sketch: &EnforcedSketch<S>,
     bunched: impl Fn(Stage) -> f64,
 ) -> Vec<StageLimit> {
-    let network = problem.server.network.bytes_per_sec();
+    let network = problem.server().network.bytes_per_sec();
     let mut limits = Vec::new();
     for stage in Stage::ALL {
-        if stage == Stage::Storage && problem.profile.is_none() {
+        if stage == Stage::Storage && problem.profile().is_none() {
             continue;
         }
         for &(rate, burst) in sketch.limits(stage) {

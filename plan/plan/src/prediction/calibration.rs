@@ -44,7 +44,7 @@ fn everybody(
     traces: &[CalibrationTrace<'_>],
 ) -> Vec<TrialCompany> {
     let windows = traces.iter().map(|trace| problem.calibration.windows(trace.traffic)).max().unwrap_or(0);
-    let all: Vec<usize> = (0..problem.workloads.len()).collect();
+    let all: Vec<usize> = (0..problem.cluster.workloads.len()).collect();
     let applicants = without_traffic(problem, &all);
     let company: Vec<&Applicant<()>> = applicants.iter().collect();
     let (_, numbers) = problem.distinct_traces();
@@ -53,7 +53,7 @@ fn everybody(
         members.push(CompanyMember {
             trace: numbers[workload],
             priority: member.priority,
-            group: problem.workloads[workload].group,
+            group: problem.cluster.workloads[workload].group,
             percentile: percentile.unwrap_or(member.percentile),
         });
     }
@@ -71,7 +71,7 @@ pub(super) fn calibration_traces(problem: &PredictionProblem) -> Vec<Calibration
         for (b, &other) in numbers.iter().enumerate().skip(a + 1) {
             let kept = traces[number].block;
             let replaced = traces[other].block;
-            if problem.workloads[a].group == problem.workloads[b].group && kept != replaced {
+            if problem.cluster.workloads[a].group == problem.cluster.workloads[b].group && kept != replaced {
                 traces.iter_mut().filter(|t| t.block == replaced).for_each(|t| t.block = kept);
             }
         }
@@ -136,7 +136,7 @@ pub fn report_calibration(
     let kept: KeptShares = model.kept();
     let goal = model.goal();
     let mut entries = Vec::new();
-    for workload in &problem.workloads {
+    for workload in &problem.cluster.workloads {
         let percentile = percentile.unwrap_or(workload.spec.slo.percentile);
         let answer = model.margin_of(&workload.traffic, percentile);
         let window_s = goal.window_length(&workload.traffic).as_secs();

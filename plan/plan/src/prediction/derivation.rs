@@ -81,7 +81,7 @@ pub fn derive(
     percentile: Option<Percentile>,
     observer: &dyn ProgressObserver,
 ) -> PredictionDerivation {
-    let everybody: Vec<usize> = (0..problem.workloads.len()).collect();
+    let everybody: Vec<usize> = (0..problem.cluster.workloads.len()).collect();
     let all = predict_bounds(problem, &everybody, &[model], percentile, observer);
     let server = ServerCompany { problem, members: &everybody, percentile, observer };
     let (mut steps, method) = match model {
@@ -116,7 +116,7 @@ pub fn derive(
         steps.push(PredictionStep::new("idle storage", "device profile", Some(problem.base_latency())));
     }
     let own = &all[workload];
-    let spec = &problem.workloads[workload].spec;
+    let spec = problem.spec(workload);
     PredictionDerivation {
         workload: spec.name.clone(),
         model: own.model,
@@ -143,7 +143,7 @@ fn served_before(
     ahead.sort_by_key(|bound| (bound.priority, bound.workload));
     let mut workloads = Vec::new();
     for bound in ahead {
-        let workload = &problem.workloads[bound.workload];
+        let workload = &problem.cluster.workloads[bound.workload];
         workloads.push(ServedBefore {
             name: workload.spec.name.clone(),
             priority: bound.priority,

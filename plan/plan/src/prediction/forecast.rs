@@ -92,7 +92,7 @@ impl ForecastQuestion<'_> {
         let company: Vec<&Applicant<()>> = applicants.iter().collect();
         let mut forecasts = Vec::new();
         for (member, &workload) in server_members(self.problem, &company).iter().zip(members) {
-            let slo = self.problem.workloads[workload].spec.slo.latency.0;
+            let slo = self.problem.spec(workload).slo.latency.0;
             let within_slo = Prediction { bound: slo, estimate: None };
             let bound = WorkloadBound {
                 workload,

@@ -1,13 +1,13 @@
 //! Places all workloads on few servers under a model.
 
 use crate::prediction::applicant::{admission_host, of_members, server_members, sketched_by};
-use crate::prediction::assignment::{WorkloadAssignment, assignment_policy};
+use crate::prediction::assignment::{WorkloadAssignment, assignment_policy, describe_prediction_refusal};
 use crate::prediction::enforced_models::{filled_by, replaying, worst_case};
 use crate::prediction::forecast::{ForecastQuestion, WorkloadForecast};
 use crate::prediction::model_name::{ModelName, ModelVisitor};
 use crate::prediction::problem::PredictionProblem;
-use crate::prediction::refusal::describe_refusal;
 use crate::prediction::slo_calibration::{filling_model, promised_slo, slo_calibration};
+use crate::refusal::RefusedWorkload;
 use model::{LatencyModel, PerStage, Policy};
 use operation::ProgressObserver;
 use placement::SearchEffort;
@@ -41,9 +41,24 @@ impl ModelPlacement {
     /// Returns true if every placed workload keeps its SLO.
     pub fn is_kept(&self, problem: &PredictionProblem) -> bool {
         self.servers.iter().flatten().all(|forecast| {
-            let slo = problem.workloads[forecast.bound.workload].spec.slo;
+            let slo = problem.spec(forecast.bound.workload).slo;
             forecast.bound.seconds() <= slo.latency.0
         })
+    }
+
+    /// Returns the workloads without a place.
+    pub fn refused(&self, problem: &PredictionProblem) -> Vec<RefusedWorkload> {
+        let mut refused = Vec::new();
+        for (index, refusal) in &self.packing.refused {
+            let spec = problem.spec(*index);
+            refused.push(RefusedWorkload {
+                index: *index,
+                workload: spec.name.clone(),
+                slo: spec.slo,
+                reason: describe_prediction_refusal(problem, refusal),
+            });
+        }
+        refused
     }
 }
 
@@ -171,7 +186,7 @@ impl PlacementQuestion<'_> {
         effort: SearchEffort,
         judgement: Option<SecondJudgement<'_>>,
     ) -> Packing {
-        let workloads = &self.problem.workloads;
+        let workloads = &self.problem.cluster.workloads;
         let task = self.observer.begin("packing", workloads.len() as u64, "done");
         let phase = Mutex::new(None);
         let watch = |progress: PackingProgress| {
@@ -289,7 +304,7 @@ pub fn by_priority(forecasts: &[WorkloadForecast]) -> Vec<WorkloadForecast> {
 
 /// Converts the placement to the policy that the enforcers and the simulator read.
 pub fn placement_policy(problem: &PredictionProblem, placement: &ModelPlacement) -> Policy {
-    let mut assignments = vec![None; problem.workloads.len()];
+    let mut assignments = vec![None; problem.cluster.workloads.len()];
     for (server, forecasts) in placement.servers.iter().enumerate() {
         for WorkloadForecast { bound, .. } in forecasts {
             let priority = PerStage::from_fn(|_| bound.priority);
@@ -297,8 +312,8 @@ pub fn placement_policy(problem: &PredictionProblem, placement: &ModelPlacement)
                 Some(Ok(WorkloadAssignment { server, priority, bound_s: bound.seconds() }));
         }
     }
-    for (workload, refusal) in &placement.packing.refused {
-        assignments[*workload] = Some(Err(describe_refusal(problem, refusal)));
+    for refused in placement.refused(problem) {
+        assignments[refused.index] = Some(Err(refused.reason));
     }
     assignment_policy(problem, placement.model.into(), &assignments)
 }

@@ -30,6 +30,14 @@ pub struct PredictionSource {
     pub calibration: CalibrationGoal,
 }
 
+impl PredictionSource {
+    /// Independent workloads on enforced servers of the first class.
+    pub fn new(cluster: ClusterSource) -> Self {
+        let calibration = CalibrationGoal::default();
+        Self { cluster, class: None, link_only: false, groups: None, preemptive: false, calibration }
+    }
+}
+
 /// A workload and its requests.
 #[derive(Debug, Clone)]
 pub struct TracedWorkload {
@@ -44,21 +52,14 @@ pub struct TracedWorkload {
     pub recorded_from: Option<Nanos>,
 }
 
-/// A kind of server, and the workloads that may share one.
+/// A cluster of one class of servers, with the traces of its workloads and the promise that models make.
 #[derive(Debug)]
 pub struct PredictionProblem {
-    /// Class of the servers; for a link alone, only its name, number and bandwidth count.
-    pub server: ServerClass,
-    /// The storage of a server; `None` for a link alone.
-    pub profile: Option<StorageProfile>,
-    /// Factor on all work, at least 1.
-    pub safety_margin: f64,
-    /// All workloads that ask for a place, in the order of the input.
-    pub workloads: Vec<TracedWorkload>,
+    /// One class of servers, and all workloads that ask for a place. For a link alone, only name, number and bandwidth
+    /// of the class count.
+    pub cluster: ClusterProblem<TracedWorkload>,
     /// Enforcers' configuration of a server; `None` for preemptive servers, which serve for comparison.
     pub enforced: Option<EnforcedPath>,
-    /// File that describes the problem, for reports.
-    pub origin: PathBuf,
     /// Promise of the calibrated model.
     pub calibration: CalibrationGoal,
     /// Calibrated models learnt so far, by a common percentile of all workloads if there is one.
@@ -74,41 +75,51 @@ impl PredictionProblem {
     ///
     /// If a file cannot be read, or the class of servers does not exist.
     pub fn read(source: &PredictionSource, observer: &dyn ProgressObserver) -> Result<Self, OperationError> {
-        let read =
-            if source.link_only { ClusterProblem::read_for_links } else { ClusterProblem::read_for_class };
-        let (described, index) = read(&source.cluster, source.class.as_deref(), observer)?;
-        let ClusterProblem { mut cluster, mut profiles, options, origin, .. } = described;
-        let class = cluster.servers.swap_remove(index);
-        let profile = (!source.link_only).then(|| profiles.swap_remove(index));
-        let enforced = (!source.preemptive).then(|| enforced_path(&class, profile.as_ref()));
+        let class = source.class.as_deref();
+        let described = ClusterProblem::read_class(&source.cluster, class, source.link_only, observer)?;
+        let class = &described.servers[0];
+        let profile = described.profiles.first();
+        let enforced = (!source.preemptive).then(|| enforced_path(class, profile));
         if source.preemptive {
             warn_of_preemption(observer);
         }
-        let names: Vec<&str> = cluster.workloads.iter().map(|spec| spec.name.as_str()).collect();
+        let names: Vec<&str> = described.workloads.iter().map(|spec| spec.name.as_str()).collect();
         let groups = match &source.groups {
             Some(path) => read_groups(path, &names)?,
             None => (0..names.len()).collect(),
         };
-        let network = NetworkModel::default();
-        let margin = cluster.safety_margin;
-        let path = PathWork::new(network, class.network, profile.as_ref(), margin);
-        let traffic = read_traces(&cluster.workloads, &path, &options, observer)?;
+        let path = PathWork::new(NetworkModel::default(), class.network, profile, described.safety_margin);
+        let traffic = read_traces(&described.workloads, &path, &described.options, observer)?;
         let mut workloads = Vec::new();
-        for ((spec, group), traffic) in cluster.workloads.into_iter().zip(groups).zip(traffic) {
+        for ((spec, group), traffic) in described.workloads.iter().zip(groups).zip(traffic) {
             let (traffic, recorded_from) = traffic;
-            workloads.push(TracedWorkload { spec, group, traffic, recorded_from });
+            workloads.push(TracedWorkload { spec: spec.clone(), group, traffic, recorded_from });
         }
-        Ok(Self {
-            server: class,
-            safety_margin: cluster.safety_margin,
-            workloads,
-            profile,
-            enforced,
-            origin,
-            calibration: source.calibration,
-            learnt: Mutex::default(),
-            slo_calibration: Mutex::default(),
-        })
+        Ok(Self::new(described.with_workloads(workloads), enforced, source.calibration))
+    }
+
+    /// A problem of which no model has learnt anything yet.
+    pub(super) fn new(
+        cluster: ClusterProblem<TracedWorkload>,
+        enforced: Option<EnforcedPath>,
+        calibration: CalibrationGoal,
+    ) -> Self {
+        Self { cluster, enforced, calibration, learnt: Mutex::default(), slo_calibration: Mutex::default() }
+    }
+
+    /// The class of the servers.
+    pub fn server(&self) -> &ServerClass {
+        &self.cluster.servers[0]
+    }
+
+    /// The storage of a server; `None` for a link alone.
+    pub fn profile(&self) -> Option<&StorageProfile> {
+        self.cluster.profiles.first()
+    }
+
+    /// The name, trace and SLO of a workload.
+    pub fn spec(&self, workload: usize) -> &WorkloadSpec {
+        &self.cluster.workloads[workload].spec
     }
 
     /// Returns the maximum number of priority levels at a stage of a server.
@@ -119,7 +130,7 @@ impl PredictionProblem {
     /// The distinct traces in order of appearance, and the number of each workload's among them.
     pub(super) fn distinct_traces(&self) -> (Vec<&Arc<CircularTrace<Job>>>, Vec<usize>) {
         let (mut distinct, mut numbers): (Vec<&Arc<_>>, Vec<usize>) = (Vec::new(), Vec::new());
-        for workload in &self.workloads {
+        for workload in &self.cluster.workloads {
             let known = distinct.iter().position(|traffic| Arc::ptr_eq(traffic, &workload.traffic));
             numbers.push(known.unwrap_or_else(|| {
                 distinct.push(&workload.traffic);
@@ -138,7 +149,7 @@ impl PredictionProblem {
         for trace in traces {
             traffic.push(trace.halves()?.map(Arc::new));
         }
-        for (workload, number) in self.workloads.iter().zip(numbers) {
+        for (workload, number) in self.cluster.workloads.iter().zip(numbers) {
             for (half, traffic) in halves.iter_mut().zip(&traffic[number]) {
                 let spec = workload.spec.clone();
                 let traffic = Arc::clone(traffic);
@@ -153,7 +164,7 @@ impl PredictionProblem {
     pub fn with_work(&self, factor: f64) -> Self {
         let (traces, numbers) = self.distinct_traces();
         let traffic: Vec<_> = traces.into_iter().map(|trace| Arc::new(trace.with_work(factor))).collect();
-        let mut workloads = self.workloads.clone();
+        let mut workloads = self.cluster.workloads.clone();
         for (workload, number) in workloads.iter_mut().zip(numbers) {
             workload.traffic = Arc::clone(&traffic[number]);
         }
@@ -163,22 +174,12 @@ impl PredictionProblem {
     /// Returns the problem with the same servers and other workloads.
     #[must_use]
     pub fn with_workloads(&self, workloads: Vec<TracedWorkload>) -> Self {
-        Self {
-            server: self.server.clone(),
-            profile: self.profile.clone(),
-            safety_margin: self.safety_margin,
-            workloads,
-            enforced: self.enforced,
-            origin: self.origin.clone(),
-            calibration: self.calibration,
-            learnt: Mutex::default(),
-            slo_calibration: Mutex::default(),
-        }
+        Self::new(self.cluster.with_workloads(workloads), self.enforced, self.calibration)
     }
 
     /// Latency of a request on the idle storage stack, seconds; added to every prediction.
     pub fn base_latency(&self) -> f64 {
-        self.profile.as_ref().map_or(0.0, base_latency)
+        self.profile().map_or(0.0, base_latency)
     }
 }
 

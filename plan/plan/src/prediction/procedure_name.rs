@@ -252,7 +252,7 @@ impl ProcedureName {
         observer: &dyn ProgressObserver,
         visitor: V,
     ) -> V::Output {
-        let bandwidth = problem.server.network;
+        let bandwidth = problem.server().network;
         let enforced = problem.enforced;
         let packet = PACKET / bandwidth.bytes_per_sec();
         let buffer = BUFFER / bandwidth.bytes_per_sec();

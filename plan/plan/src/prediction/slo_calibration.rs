@@ -171,7 +171,7 @@ impl FillingRound<'_> {
     /// Returns servers as they are filled by the workloads that keep their SLOs alone.
     fn trials(&self) -> Vec<SloTrial> {
         let Self { problem, round, window, all, .. } = *self;
-        let mut order = shuffled(problem.workloads.len(), round as u64);
+        let mut order = shuffled(problem.cluster.workloads.len(), round as u64);
         order.retain(|&workload| self.fits(&[workload]));
         order.truncate(PARTICIPANTS_MAX);
         let (_, numbers) = problem.distinct_traces();
@@ -202,7 +202,7 @@ impl FillingRound<'_> {
 
     /// The longest latency without the base latency that the SLO of a workload allows, seconds.
     fn limit(&self, workload: usize) -> f64 {
-        self.problem.workloads[workload].spec.slo.latency.0 - self.problem.base_latency()
+        self.problem.spec(workload).slo.latency.0 - self.problem.base_latency()
     }
 
     /// Returns true if these workloads keep their SLOs together.
@@ -215,7 +215,8 @@ impl FillingRound<'_> {
         let guarantees = self.guarantees(workloads);
         let mut limits = Vec::with_capacity(workloads.len());
         for (number, &workload) in workloads.iter().enumerate() {
-            let is_tested = self.problem.calibration.windows(&self.problem.workloads[workload].traffic) > 0;
+            let is_tested =
+                self.problem.calibration.windows(&self.problem.cluster.workloads[workload].traffic) > 0;
             let limit = self.limit(workload);
             limits.push(match guarantees[number] <= limit {
                 true => f64::INFINITY,
@@ -297,9 +298,10 @@ pub fn report_slo_calibration(
 ) -> SloCalibrationReport {
     let SloCalibration { load, trials, unloaded } = *slo_calibration(problem, observer);
     let goal = &problem.calibration;
-    let lengths = problem.workloads.iter().map(|workload| goal.window_length(&workload.traffic).as_secs());
+    let lengths =
+        problem.cluster.workloads.iter().map(|workload| goal.window_length(&workload.traffic).as_secs());
     let window_s = lengths.fold(f64::INFINITY, f64::min);
-    let untested = problem.workloads.iter().filter(|workload| goal.windows(&workload.traffic) == 0);
+    let untested = problem.cluster.workloads.iter().filter(|workload| goal.windows(&workload.traffic) == 0);
     let [kept_workloads, kept_servers, kept_plans] = trials.kept;
     SloCalibrationReport {
         coverage: goal.coverage,
@@ -390,7 +392,7 @@ pub(crate) fn filling_model(problem: &PredictionProblem, load: f64) -> EnforcedM
 pub(crate) fn promised_slo(problem: &PredictionProblem, workload: usize) -> Option<f64> {
     let known = problem.slo_calibration.lock().expect("no thread panics while it learns");
     known.as_ref()?.load?;
-    let workload = &problem.workloads[workload];
+    let workload = &problem.cluster.workloads[workload];
     (problem.calibration.windows(&workload.traffic) > 0).then_some(workload.spec.slo.latency.0)
 }
 

@@ -102,7 +102,7 @@ impl ReplayedWorkload {
         problem: &ClusterProblem,
         workloads: &mut Vec<String>,
     ) -> Result<Self, OperationError> {
-        let spec = problem.cluster.workloads.iter().find(|spec| spec.name == name);
+        let spec = problem.workloads.iter().find(|spec| spec.name == name);
         let spec = spec.expect("the case was made of these workloads");
         // The same reader options as in the case.
         let reader =

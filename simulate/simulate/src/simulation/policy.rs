@@ -254,7 +254,7 @@ fn check_described(
         .hint("`tailwright plan -o policy.json` writes policies that fit together"));
     }
     let is_known = |name: &str| policy.workloads.iter().any(|workload| workload.name == name);
-    let specs = problem.cluster.workloads.iter().map(|spec| spec.name.as_str());
+    let specs = problem.workloads.iter().map(|spec| spec.name.as_str());
     let unknown: Vec<&str> = specs.filter(|name| !is_known(name)).collect();
     if !unknown.is_empty() {
         let text = format!("the policy does not have these workloads of the cluster: {}", unknown.join(", "));
@@ -351,7 +351,7 @@ fn class_of<'a>(
     server: &PolicyServer,
     problem: &'a ClusterProblem,
 ) -> Result<(&'a ServerClass, &'a StorageProfile), OperationError> {
-    let classes = &problem.cluster.servers;
+    let classes = &problem.servers;
     let class = classes.iter().position(|class| class.class == server.class).ok_or_else(|| {
         OperationError::input(format_args!(
             "the policy has server '{}' of class '{}', which the cluster does not have",
@@ -391,7 +391,7 @@ fn recorded(
     problem: &ClusterProblem,
     storage: &StorageServer,
 ) -> Result<RecordedRequests, OperationError> {
-    let spec = problem.cluster.workloads.iter().find(|spec| spec.name == member.name);
+    let spec = problem.workloads.iter().find(|spec| spec.name == member.name);
     let spec = spec.ok_or_else(|| {
         OperationError::input(format_args!(
             "the policy has workload '{}', which {} does not describe",

@@ -9,7 +9,7 @@ use crate::plan::page::plan_view::PlanView;
 use model::Stage;
 use operation::text::percent;
 use plan::cluster::ClusterProblem;
-use plan::planning::{MethodComparison, PlanRun, PlannedCluster, summarise};
+use plan::planning::{MethodComparison, PlanRun, PlannedCluster};
 use plot::{Axis, Bars, Block, Bullets, KeyFigure, Page, RowOrder, Status, Unit};
 use units::plural;
 
@@ -21,7 +21,8 @@ pub(crate) fn html(run: &PlanRun) -> String {
     let view = PlanView::new(planned);
     let mut page = Page::new(title(planned)).lead(lead(planned)).section("", [facts(&view)]);
     if !planned.placement.refused.is_empty() {
-        page = page.section("Not admitted", tables::refused(planned));
+        page =
+            page.section("Not admitted", tables::refused(&planned.refused(), "why, and what would admit it"));
     }
     page = page
         .section("Servers", servers::blocks(&view))
@@ -33,7 +34,7 @@ pub(crate) fn html(run: &PlanRun) -> String {
         .section("Burst curves and the chosen limits", curves::blocks(&view))
         .section("All limits", [tables::limits(&view).into()])
         .section("How to read this page", how_to_read(planned));
-    cli::page::document(page.footer(footer(problem, planned)))
+    cli::page::document(page.footer(footer(problem, &format!("policy {} · ", planned.recipe.method.name()))))
 }
 
 fn title(planned: &PlannedCluster) -> String {
@@ -45,7 +46,7 @@ fn title(planned: &PlannedCluster) -> String {
 }
 
 fn lead(planned: &PlannedCluster) -> String {
-    let answer = summarise(planned);
+    let answer = planned.summary();
     match planned.tightest() {
         None => format!("{answer}."),
         Some(_) => format!(
@@ -159,11 +160,8 @@ fn how_to_read(planned: &PlannedCluster) -> Vec<Block> {
     ]
 }
 
-fn footer(problem: &ClusterProblem, planned: &PlannedCluster) -> String {
+/// The file that was asked about, by which rule or model it was answered, and its safety margin.
+pub(crate) fn footer<W>(problem: &ClusterProblem<W>, answered_by: &str) -> String {
     let file = problem.origin.file_name().unwrap_or_default().to_string_lossy();
-    format!(
-        "{file} · policy {} · safety margin {}",
-        planned.recipe.method.name(),
-        problem.cluster.safety_margin
-    )
+    format!("{file} · {answered_by}safety margin {}", problem.safety_margin)
 }

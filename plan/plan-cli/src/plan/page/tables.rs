@@ -2,9 +2,9 @@
 
 use crate::plan::page::plan_view::PlanView;
 use operation::text::percent;
-use plan::planning::{MethodComparison, PlannedCluster, describe_refusal};
+use plan::RefusedWorkload;
+use plan::planning::MethodComparison;
 use plot::{Block, Cell, Column, Status, Table, Unit};
-use std::ops::Range;
 use units::plural;
 
 /// Limits of all workloads, those of a server together, by priority.
@@ -49,27 +49,24 @@ fn row(view: &PlanView, workload: usize) -> Vec<Cell> {
 /// Refused workloads that stand open; the others are behind a fold.
 const REFUSED_OPEN: usize = 12;
 
-/// Workloads without a guarantee, why, and what would admit them.
-pub(super) fn refused(planned: &PlannedCluster) -> Vec<Block> {
-    let count = planned.placement.refused.len();
-    let open = count.min(REFUSED_OPEN);
-    let mut blocks = vec![refused_some(planned, 0..open).into()];
-    if open < count {
-        let summary = plural(count - open, "more workload");
-        blocks.push(Block::fold(summary, [refused_some(planned, open..count).into()]));
+/// Workloads without a guarantee, and why, under a heading of its own.
+pub(crate) fn refused(refused: &[RefusedWorkload], why: &str) -> Vec<Block> {
+    let (open, folded) = refused.split_at(refused.len().min(REFUSED_OPEN));
+    let mut blocks = vec![refused_some(open, why).into()];
+    if !folded.is_empty() {
+        let summary = plural(folded.len(), "more workload");
+        blocks.push(Block::fold(summary, [refused_some(folded, why).into()]));
     }
     blocks
 }
 
-fn refused_some(planned: &PlannedCluster, numbers: Range<usize>) -> Table {
-    let why = Column::text("why, and what would admit it");
-    let mut table = Table::new([Column::name("workload"), Column::name("SLO"), why]);
-    for number in numbers {
-        let workload = &planned.instance.workloads[planned.placement.refused[number].workload];
+fn refused_some(refused: &[RefusedWorkload], why: &str) -> Table {
+    let mut table = Table::new([Column::name("workload"), Column::name("SLO"), Column::text(why)]);
+    for RefusedWorkload { workload, slo, reason, .. } in refused {
         table.push([
-            Cell::text(&workload.name).status(Status::Bad),
-            Cell::keyed(workload.slo.to_string(), workload.slo.latency.0),
-            Cell::text(describe_refusal(planned, number)),
+            Cell::text(workload).status(Status::Bad),
+            Cell::keyed(slo.to_string(), slo.latency.0),
+            Cell::text(reason),
         ]);
     }
     table

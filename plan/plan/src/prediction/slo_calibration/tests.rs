@@ -1,5 +1,6 @@
 //! Plans by the calibrated model against windows that they have not seen.
 
+use crate::cluster::ClusterProblem;
 use crate::prediction::ModelName;
 use crate::prediction::placement::place;
 use crate::prediction::problem::TracedWorkload;
@@ -8,8 +9,8 @@ use model::{CircularTrace, Job, PerStage, ServerClass, Slo, Stage, WorkloadSpec}
 use operation::Silent;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use trace::OpenOptions;
 use units::{Bytes, Nanos, Percentile, Seconds};
 
 const WORKLOADS: usize = 40;
@@ -47,17 +48,20 @@ fn problem(random: &mut StdRng) -> PredictionProblem {
         workloads.push(TracedWorkload { spec, group: number, traffic, recorded_from: None });
     }
     let network = "125MB/s".parse().unwrap();
-    PredictionProblem {
-        server: ServerClass { packet: Bytes(0), ..ServerClass::new("link", 20, "none".into(), network) },
-        profile: None,
-        safety_margin: 1.0,
+    let cluster = ClusterProblem {
+        servers: vec![ServerClass {
+            packet: Bytes(0),
+            ..ServerClass::new("link", 20, "none".into(), network)
+        }],
+        profiles: Vec::new(),
         workloads,
-        enforced: None,
+        safety_margin: 1.0,
+        options: OpenOptions::default(),
+        cached: false,
         origin: "test".into(),
-        calibration: CalibrationGoal { coverage: COVERAGE, window: None, scope: CalibrationScope::Workload },
-        learnt: Mutex::default(),
-        slo_calibration: Mutex::default(),
-    }
+    };
+    let calibration = CalibrationGoal { coverage: COVERAGE, window: None, scope: CalibrationScope::Workload };
+    PredictionProblem::new(cluster, None, calibration)
 }
 
 /// The share of each member's requests that take longer than these times on a link that repeats the windows at random
@@ -84,7 +88,7 @@ fn late(windows: &[&[Job]], limits: &[f64], random: &mut StdRng) -> Vec<f64> {
 
 /// Of those who are placed, how many miss their bound in the next window, how many are placed, and on how many servers.
 fn missed(problem: &PredictionProblem, model: ModelName, random: &mut StdRng) -> [usize; 3] {
-    let next: Vec<Vec<Job>> = problem.workloads.iter().map(|_| window(random)).collect();
+    let next: Vec<Vec<Job>> = problem.cluster.workloads.iter().map(|_| window(random)).collect();
     let placed = place(problem, model, &|| false, &Silent);
     let mut missed = 0;
     let mut all = 0;
@@ -124,10 +128,10 @@ fn packed_links_keep_their_promises_in_windows_with_other_loads() {
 fn no_plan_needs_more_servers_than_the_worst_case() {
     for (seed, coverage) in [(1, 0.8), (2, 0.95), (3, 0.99)] {
         let mut problem = problem(&mut StdRng::seed_from_u64(seed));
-        problem.workloads.truncate(12);
+        problem.cluster.workloads.truncate(12);
         problem.calibration.coverage = coverage;
         // Room for some of the largest requests at once, so that the worst case admits several workloads to a server.
-        for workload in &mut problem.workloads {
+        for workload in &mut problem.cluster.workloads {
             workload.spec.slo.latency = Seconds(0.02);
         }
         let guaranteed = place(&problem, ModelName::WorstCase, &|| false, &Silent);
@@ -157,9 +161,9 @@ fn no_plan_needs_more_servers_than_the_worst_case() {
 #[test]
 fn too_few_blocks_are_said_and_the_worst_case_decides() {
     let mut problem = problem(&mut StdRng::seed_from_u64(5));
-    problem.workloads.truncate(6);
+    problem.cluster.workloads.truncate(6);
     problem.calibration.scope = CalibrationScope::Plan;
-    for workload in &mut problem.workloads {
+    for workload in &mut problem.cluster.workloads {
         workload.spec.slo.latency = Seconds(0.02);
     }
     let report = report_slo_calibration(&problem, &Silent);
