@@ -5,6 +5,7 @@ mod common;
 use common::{MS, Server, options, play, poisson, values, volume, workload};
 use load::{ClientHost, LoadOptions, LoadReport, LoadTarget, LoadWorkload, MemcachedTransport, OfferedLoad};
 use model::{Op, RequestOutcome};
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use testkit::nfs::{FOR_EVERYBODY, GaneshaServer, NamespacedTest, ProcessNumbers, nfs_export};
 use units::{Bytes, Nanos};
@@ -180,6 +181,7 @@ fn http() {
     std::fs::create_dir_all(folder.path().join("www")).unwrap();
     let body: Vec<u8> = (0..10_000u32).map(|n| n.to_le_bytes()[0]).collect();
     std::fs::write(folder.path().join("www/file"), body).unwrap();
+    std::fs::write(folder.path().join("www/chunks.html"), "<!--# echo var=\"uri\" -->".repeat(2000)).unwrap();
     // A temporary folder is private, and nginx's workers would lose the rights of root.
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let shown = folder.path().display().to_string();
@@ -188,7 +190,7 @@ fn http() {
             "daemon off; master_process off; pid {shown}/pid; error_log {shown}/log; events {{}}\n\
              http {{ access_log off; keepalive_requests 300; client_body_temp_path {shown}/body;\n\
              proxy_temp_path {shown}/p; fastcgi_temp_path {shown}/f; uwsgi_temp_path {shown}/u; scgi_temp_path {shown}/s;\n\
-             server {{ listen 127.0.0.1:{port}; root {shown}/www; }} }}"
+             server {{ listen 127.0.0.1:{port}; root {shown}/www; ssi on; }} }}"
         );
         std::fs::write(folder.path().join("conf"), configuration).unwrap();
         ["-p", &shown, "-c", &format!("{shown}/conf"), "-e", &format!("{shown}/log")]
@@ -201,12 +203,24 @@ fn http() {
             .map(|r| model::Request { op: Op::Read, ..r })
             .collect();
         let total = requests.len();
-        let target = LoadTarget::Http { server: server.address, path: "/file".into() };
-        let report =
-            play(vec![workload("w", target, 2, OfferedLoad::Open(requests))], &options(500)).unwrap();
-        assert!(all_done(&report) && report.observations.requests.len() == total, "{:?}", report.warnings);
-        // It closes connections after 300 requests, and says so: nothing fails.
-        assert!(report.counters[0].disconnects >= 2, "{:?}", report.counters);
+        let mut asked = std::net::TcpStream::connect(server.address).unwrap();
+        asked.write_all(b"GET /chunks.html HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        asked.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("Transfer-Encoding: chunked"), "{}", &answer[..answer.len().min(300)]);
+        // A file of fixed length, and a page that is made as it is sent: in chunks.
+        for path in ["/file", "/chunks.html"] {
+            let target = LoadTarget::Http { server: server.address, path: path.into() };
+            let offered = OfferedLoad::Open(requests.clone());
+            let report = play(vec![workload("w", target, 2, offered)], &options(500)).unwrap();
+            assert!(
+                all_done(&report) && report.observations.requests.len() == total,
+                "{path}: {:?}",
+                report.warnings
+            );
+            // It closes connections after 300 requests, and says so: nothing fails.
+            assert!(report.counters[0].disconnects >= 2, "{path}: {:?}", report.counters);
+        }
         let target = LoadTarget::Http { server: server.address, path: "/nothing".into() };
         let offered = OfferedLoad::Closed { in_flight: 1, op: Op::Read, size: Bytes(1), sequential: false };
         let report = play(vec![workload("w", target, 1, offered)], &options(50)).unwrap();

@@ -79,6 +79,8 @@ pub(super) struct HttpRequestHead {
 pub(super) struct HttpResponseHead {
     pub(super) is_interim: bool,
     pub(super) is_error: bool,
+    /// The server closes the connection after this response.
+    pub(super) is_closing: bool,
     pub(super) body: BodyLength,
 }
 
@@ -124,7 +126,21 @@ pub(super) fn read_response(
     } else {
         body_length(response.headers, limits)?.unwrap_or(BodyLength::UntilClose)
     };
-    Ok(HttpResponseHead { is_interim, is_error: code >= 400, body })
+    let is_closing =
+        !is_interim && (body == BodyLength::UntilClose || closes(response.version, response.headers));
+    Ok(HttpResponseHead { is_interim, is_error: code >= 400, is_closing, body })
+}
+
+/// Returns true if the connection ends after a response with these fields (RFC 9112, section 9.3).
+fn closes(version: Option<u8>, fields: &[httparse::Header<'_>]) -> bool {
+    let connection = fields.iter().filter(|field| field.name.eq_ignore_ascii_case("connection"));
+    let mut options = connection.flat_map(|field| field.value.split(|&byte| byte == b','));
+    let mut has =
+        |option: &str| options.any(|word| word.trim_ascii().eq_ignore_ascii_case(option.as_bytes()));
+    match version {
+        Some(0) => !has("keep-alive"),
+        _ => has("close"),
+    }
 }
 
 /// Returns the length of the body according to the fields (RFC 9112, section 6.3); `None` if they give none.

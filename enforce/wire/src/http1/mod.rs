@@ -33,6 +33,7 @@ pub struct HttpParser {
     /// The rest of a request or response in chunks.
     request_body: Option<ChunkedBody>,
     reply_body: Option<ChunkedBody>,
+    is_closing: bool,
 }
 
 impl HttpParser {
@@ -46,7 +47,13 @@ impl HttpParser {
             reply_search: HeadSearch::default(),
             request_body: None,
             reply_body: None,
+            is_closing: false,
         }
+    }
+
+    /// Returns true after the head of a response that is the last one of its connection.
+    pub fn is_closing(&self) -> bool {
+        self.is_closing
     }
 
     fn request(&mut self, buffer: &[u8]) -> Result<ParseStep<RequestHead>, HeadError> {
@@ -74,6 +81,7 @@ impl HttpParser {
         let is_head = self.pending.front().copied().unwrap_or(false);
         let reply = head::read_response(head, is_head, &self.limits)?;
         self.reply_search = HeadSearch::default();
+        self.is_closing |= reply.is_closing;
         let is_solicited = !reply.is_interim && !self.pending.is_empty();
         let id = if is_solicited { self.answered } else { 0 };
         if is_solicited {

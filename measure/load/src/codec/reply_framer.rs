@@ -30,6 +30,10 @@ impl<W: ProtocolParser> ReplyFramer<W> {
         Self { wire, partial: None }
     }
 
+    pub(crate) fn wire(&self) -> &W {
+        &self.wire
+    }
+
     /// Registers a request that is sent: `bytes` are the whole request. Replies can only be framed if their requests
     /// were registered.
     pub(crate) fn register_request(&mut self, bytes: &[u8]) -> Result<(), String> {
