@@ -9,6 +9,7 @@
 use std::convert::Infallible;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Returns the results of `run` for all jobs, in the order of the jobs.
 pub fn map<J: Sync, T: Send>(jobs: &[J], run: impl Fn(&J) -> T + Sync) -> Vec<T> {
@@ -68,13 +69,14 @@ fn fan_out<S, T: Send, E: Send>(
     job_done: impl Fn() + Sync,
 ) -> Result<Vec<T>, E> {
     let next = AtomicUsize::new(0);
-    let work = || {
+    let finished = Mutex::new(Vec::with_capacity(count));
+    on_idle_cpus(count, &|| {
         let mut scratch = make_scratch();
         let mut results = Vec::new();
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             if index >= count {
-                return results;
+                break;
             }
             let result = run(&mut scratch, index);
             if result.is_err() {
@@ -83,24 +85,30 @@ fn fan_out<S, T: Send, E: Send>(
             results.push((index, result));
             job_done();
         }
-    };
-    let mut results = std::thread::scope(|scope| {
+        finished.lock().unwrap_or_else(PoisonError::into_inner).append(&mut results);
+    });
+    let mut results = finished.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_unstable_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Calls `work` on the calling thread and on a thread for every idle CPU, but on no more threads than `count`.
+/// Without type parameters, because threads are much to compile for every kind of job.
+fn on_idle_cpus(count: usize, work: &(dyn Fn() + Sync)) {
+    std::thread::scope(|scope| {
         let mut others = Vec::new();
         while others.len() + 1 < count {
             let Some(cpu) = OccupiedCpu::find() else { break };
             others.push(scope.spawn(|| {
                 let _cpu = cpu;
-                work()
+                work();
             }));
         }
-        let mut results = work();
+        work();
         for thread in others {
-            results.extend(thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic));
         }
-        results
     });
-    results.sort_unstable_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]
