@@ -59,7 +59,7 @@ impl ClientCodec for HttpCodec {
         }
     }
 
-    /// A body may be in chunks, and nobody compares it with what was written: it is not handed on.
+    /// A body may be in chunks. It is not compared with what was written, and so not handed on.
     fn interpret<'a>(&self, _request: IoRequest, reply: &'a [u8], _payload_start: usize) -> ReplyStatus<'a> {
         match parse_status(reply) {
             Some(200..400) => ReplyStatus::Done(Cow::Borrowed(&[])),
