@@ -79,7 +79,7 @@ impl RecorderThread {
     /// Waits until all messages are written.
     ///
     /// # Errors
-    /// When the last part cannot be written.
+    /// When the disk fails although no request was lost.
     pub fn finish(self) -> Result<RecordingTally, OperationError> {
         self.0.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -120,9 +120,17 @@ fn run<M>(
         }
         has_failed |= written.is_err();
     }
+    let finished = writer.finish(now());
     let lost = writer.lost();
-    let written = writer.finish(now()).map_err(|error| failed(&error))? - lost;
-    Ok(RecordingTally { written, lost })
+    match finished {
+        // The number of lost requests says more than the failure of the last part.
+        Err(error) if lost > 0 && !has_failed => {
+            observer.notice(Notice::Warning(format!("recording: {error}")));
+        }
+        Err(error) if lost == 0 => return Err(failed(&error)),
+        _ => {}
+    }
+    Ok(RecordingTally { written: writer.taken() - lost, lost })
 }
 
 fn now() -> Nanos {
@@ -173,6 +181,19 @@ mod tests {
         let read = crate::open(&path, &crate::OpenOptions::default()).expect("it is there");
         assert_eq!(read.map(|request| request.expect("it is in order").arrival.0).max(), Some(999));
         assert!(recording_settings(Bytes(1)).is_err());
+    }
+
+    #[test]
+    fn requests_of_the_last_part_that_cannot_be_written_are_counted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("rec");
+        let (sender, receiver) = recording_channel::<u64>();
+        let settings = recording_settings(Bytes(1 << 20)).expect("it is enough");
+        let thread = RecorderThread::begin(&path, settings, receiver, Numbers, Silent).expect("it is ours");
+        std::fs::remove_dir_all(&path).expect("it is ours");
+        (0..3).for_each(|arrival| sender.send(arrival).expect("it listens"));
+        drop(sender);
+        assert_eq!(thread.finish(), Ok(RecordingTally { written: 0, lost: 3 }));
     }
 
     #[test]

@@ -268,10 +268,11 @@ fn places_that_cannot_be_written_are_said_before() {
 fn a_folder_has_one_writer_at_a_time() {
     let folder = Folder::new();
     let path = folder.file("recording");
-    let first = RecordingWriter::create(&path, settings()).expect("the folder is ours");
+    let mut first = RecordingWriter::create(&path, settings()).expect("the folder is ours");
     let error = RecordingWriter::create(&path, settings()).expect_err("it has a writer");
     assert!(error.hint().contains("another folder"), "{error}: {}", error.hint());
     first.finish(Nanos::ZERO).unwrap();
+    drop(first);
     record(&path, &by_answer(10));
 }
 

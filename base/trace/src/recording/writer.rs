@@ -92,7 +92,7 @@ impl RecordingWriter {
     ///
     /// # Errors
     /// As [`Self::write`].
-    pub fn finish(mut self, now: Nanos) -> Result<u64, TraceError> {
+    pub fn finish(&mut self, now: Nanos) -> Result<u64, TraceError> {
         if !self.text.is_empty() {
             self.flush(now)?;
         }
@@ -100,6 +100,11 @@ impl RecordingWriter {
             file.sync_all().map_err(|error| self.error(error))?;
         }
         Ok(self.count)
+    }
+
+    /// Returns the number of requests taken, including lost ones.
+    pub fn taken(&self) -> u64 {
+        self.count
     }
 
     /// Returns the number of requests that could not be written.
