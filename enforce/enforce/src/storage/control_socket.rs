@@ -6,18 +6,26 @@ use super::control::proxy_ended;
 use super::statistics::ProxySnapshot;
 use crate::state_folder::StateFolder;
 use model::{OperationError, Policy};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Maximum length of a request, bytes; enough for a policy of a hundred thousand workloads.
 const REQUEST_BYTES_MAX: u64 = 64 << 20;
 /// Timeout of reads and writes of both sides, with room for such a policy.
 const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Maximum number of clients whose requests are not complete; a further one ends the oldest.
+const SILENT_MAX: usize = 16;
 
 /// A request on the socket.
 #[derive(Serialize, Deserialize)]
@@ -90,7 +98,7 @@ pub fn control_path(folder: &Path, server: &str) -> PathBuf {
 /// Returns true if a proxy may listen at `path`. Errors such as a missing permission count as true; the next
 /// request reports them.
 pub fn is_listening(path: &Path) -> bool {
-    let error = UnixStream::connect(path).err().map(|error| error.kind());
+    let error = connect(path).err().map(|error| error.kind());
     !matches!(error, Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused))
 }
 
@@ -99,7 +107,8 @@ pub fn is_listening(path: &Path) -> bool {
 /// # Errors
 /// If another proxy listens there, or the path cannot be used.
 pub fn listen_for_control(path: &Path, proxy: ProxyConfigurator) -> Result<ControlSocket, OperationError> {
-    if UnixStream::connect(path).is_ok() {
+    // A proxy that is stopped accepts no client in time.
+    if connect(path).map_or_else(|error| error.kind() == ErrorKind::WouldBlock, |_| true) {
         let hint = "stop that one first, or choose another --control";
         return Err(OperationError::machine(format_args!("{}: a proxy is running already", path.display()))
             .hint(hint));
@@ -110,13 +119,35 @@ pub fn listen_for_control(path: &Path, proxy: ProxyConfigurator) -> Result<Contr
         OperationError::machine(format_args!("{}: {error}", path.display()))
             .hint("run as root, or choose another --control")
     })?;
-    // One thread serves requests one by one, until the process exits.
-    std::thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            let _ = answer(&stream, &proxy);
-        }
-    });
+    std::thread::spawn(move || serve_clients(&listener, &proxy));
     Ok(ControlSocket(path.to_owned()))
+}
+
+/// Serves clients until the process exits, each on a thread of its own: one that says nothing delays no other.
+fn serve_clients(listener: &UnixListener, proxy: &ProxyConfigurator) {
+    // Clients whose requests are not complete, the oldest first.
+    let silent: Arc<Mutex<VecDeque<(u64, UnixStream)>>> = Arc::default();
+    for (number, stream) in (0..).zip(listener.incoming().flatten()) {
+        let Ok(handle) = stream.try_clone() else { continue };
+        let mut waiting = silent.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() >= SILENT_MAX
+            && let Some((_, oldest)) = waiting.pop_front()
+        {
+            // Its thread reads the end of the stream.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        waiting.push_back((number, handle));
+        drop(waiting);
+        let silent = Arc::clone(&silent);
+        let proxy = proxy.clone();
+        std::thread::spawn(move || {
+            let request = read_request(&stream);
+            silent.lock().unwrap_or_else(PoisonError::into_inner).retain(|(other, _)| *other != number);
+            if let Ok(request) = request {
+                let _ = answer(&stream, &request, &proxy);
+            }
+        });
+    }
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -131,12 +162,16 @@ fn bind(path: &Path) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
-fn answer(stream: &UnixStream, proxy: &ProxyConfigurator) -> std::io::Result<()> {
+fn read_request(stream: &UnixStream) -> std::io::Result<String> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let mut text = String::new();
     BufReader::new(stream.take(REQUEST_BYTES_MAX)).read_line(&mut text)?;
-    let reply = match serve_request(&text, proxy) {
+    Ok(text)
+}
+
+fn answer(stream: &UnixStream, request: &str, proxy: &ProxyConfigurator) -> std::io::Result<()> {
+    let reply = match serve_request(request, proxy) {
         Ok(reply) => reply,
         Err(OperationError { message, hint, .. }) => {
             ControlReply::Error { message, hint: hint.unwrap_or_default() }
@@ -230,17 +265,83 @@ pub fn query_status(path: &Path) -> Result<ProxyStatus, OperationError> {
 
 fn exchange(path: &Path, request: &ControlRequest) -> Result<ControlReply, OperationError> {
     let text = serde_json::to_string(request).expect("a request is plain data");
-    send_and_receive(path, text).map_err(|error| {
-        let hint = "start it there: tailwright proxy --help";
-        OperationError::machine(format_args!("no proxy answers at {}: {error}", path.display())).hint(hint)
+    send_and_receive(path, text).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => OperationError::machine(format_args!(
+            "the proxy at {} does not answer within {} s",
+            path.display(),
+            TIMEOUT.as_secs()
+        ))
+        .hint("its process may be stopped (kill -CONT) or overloaded"),
+        _ => OperationError::machine(format_args!("no proxy answers at {}: {error}", path.display()))
+            .hint("start it there: tailwright proxy --help"),
     })
 }
 
+/// Connects within [`TIMEOUT`], which is also that of later reads and writes. A stopped proxy accepts no client,
+/// and connecting would wait for it once the listener's backlog is full.
+fn connect(path: &Path) -> std::io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    for kind in [Timeout::Send, Timeout::Recv] {
+        set_socket_timeout(&socket, kind, Some(TIMEOUT))?;
+    }
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
+}
+
 fn send_and_receive(path: &Path, text: String) -> std::io::Result<ControlReply> {
-    let mut stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
+    let mut stream = connect(path)?;
     stream.write_all((text + "\n").as_bytes())?;
     let mut reply = String::new();
     BufReader::new(stream).read_line(&mut reply)?;
     Ok(serde_json::from_str(&reply)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deployment::Deployment;
+    use crate::storage::{Proxy, ProxyOptions};
+    use std::time::Instant;
+    use workload::device::StorageProfile;
+
+    const PROFILE: &str = r#"{ "bandwidthTable": [
+        { "requestSize": 512, "readBandwidth": 4096000, "writeBandwidth": 4096000 } ] }"#;
+
+    #[test]
+    fn clients_that_say_nothing_delay_no_other() {
+        let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+        let hosts = testkit::one_server_hosts(&[("memcached", any, any)], "", "");
+        let deployment = Deployment::parse(&hosts).expect("a hosts file");
+        let profile = StorageProfile::from_json(PROFILE).expect("a profile");
+        let options = ProxyOptions::new("ssd", deployment, None, profile);
+        let proxy = Proxy::bind(options.clone()).expect("a free address");
+        let handle = proxy.handle();
+        let current = ConfiguredPolicy { policy: None, hosts, origin: PolicyOrigin::Files };
+        let configurator =
+            ProxyConfigurator::new(proxy.handle(), &options, current, None).expect("a configuration");
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("proxy.sock");
+        let _socket = listen_for_control(&path, configurator).expect("a socket");
+        let running = std::thread::spawn(move || proxy.run());
+        let begun = Instant::now();
+        let mut silent: Vec<UnixStream> =
+            (0..SILENT_MAX + 4).map(|_| UnixStream::connect(&path).expect("it listens")).collect();
+        assert_eq!(query_status(&path).expect("it answers").snapshot.connections, 0);
+        assert!(begun.elapsed() < TIMEOUT, "it waited for a silent client");
+        // The oldest silent clients were ended for the latest.
+        assert_eq!(silent[0].read(&mut [0]).expect("an end"), 0);
+        handle.stop();
+        running.join().expect("no panic").expect("it ran");
+    }
+
+    #[test]
+    fn a_proxy_that_accepts_no_client_is_an_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("proxy.sock");
+        let listener = UnixListener::bind(&path).expect("a socket");
+        let error = query_status(&path).expect_err("nothing answers");
+        assert!(error.message.contains("does not answer within"), "{}", error.message);
+        drop(listener);
+    }
 }
