@@ -178,6 +178,7 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
         );
     }
     drop(settings);
+    storage::raise_open_files();
     let mut proxy = Proxy::bind(options.clone())?;
     check_user(args, &proxy)?;
     let configurator = ProxyConfigurator::new(proxy.handle(), &options, current, Some(memory.clone()))?;
@@ -367,9 +368,9 @@ fn text(snapshot: &ProxySnapshot) -> String {
             Seconds(seen.served_s / requests).to_string(),
         ]);
     }
-    let ProxySnapshot { connections, cut, waiting, outstanding, changes, .. } = snapshot;
+    let ProxySnapshot { connections, places, cut, waiting, outstanding, changes, .. } = snapshot;
     format!(
-        "{}\n{} ({cut} cut off); requests that wait: {waiting}, at the server: {outstanding}; changes of the policy: {changes}\n",
+        "{}\n{} of at most {places} ({cut} cut off); requests that wait: {waiting}, at the server: {outstanding}; changes of the policy: {changes}\n",
         table.answered_by(&["waited", "requests", "longest"]).render(),
         plural(*connections, "connection")
     )

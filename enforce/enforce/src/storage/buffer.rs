@@ -13,6 +13,9 @@ const JOINED_MAX: usize = 16 << 10;
 /// Maximum number of pieces of one system call; the kernel allows 1024.
 const PIECES_PER_WRITE: usize = 64;
 
+/// Bytes written to a connection in one round of the engine: the rest waits for the other connections.
+pub(super) const WRITTEN_MAX: usize = 128 << 10;
+
 /// Bytes that were read and are not yet consumed.
 #[derive(Debug, Default)]
 pub(super) struct ReadBuffer {
@@ -64,14 +67,15 @@ impl ReadBuffer {
         self.data.extend_from_slice(bytes);
     }
 
-    /// Writes until the stream accepts no more. Returns the number of bytes written.
+    /// Writes until the stream accepts no more, or [`WRITTEN_MAX`] bytes are written. Returns their number.
     ///
     /// # Errors
     /// The failure of the connection.
     pub(super) fn write_to(&mut self, stream: &mut impl ProxyStream) -> io::Result<usize> {
         let mut taken = 0;
-        while !self.is_empty() {
-            match write_pieces(stream, &[IoSlice::new(self.bytes())])? {
+        while !self.is_empty() && taken < WRITTEN_MAX {
+            let piece = &self.bytes()[..self.len().min(WRITTEN_MAX - taken)];
+            match write_pieces(stream, &[IoSlice::new(piece)])? {
                 0 => break,
                 count => {
                     self.consume(count);
@@ -110,13 +114,14 @@ impl WriteQueue {
         }
     }
 
-    /// Writes until the stream accepts no more. Returns the number of bytes written.
+    /// Writes until the stream accepts no more, or at least [`WRITTEN_MAX`] bytes are written. Returns their
+    /// number.
     ///
     /// # Errors
     /// The failure of the connection.
     pub(super) fn write_to(&mut self, stream: &mut impl ProxyStream) -> io::Result<usize> {
         let mut taken = 0;
-        while !self.is_empty() {
+        while !self.is_empty() && taken < WRITTEN_MAX {
             let pieces = self.pieces.iter().enumerate().take(PIECES_PER_WRITE);
             let slices: Vec<IoSlice<'_>> = pieces
                 .map(|(index, piece)| IoSlice::new(&piece[if index == 0 { self.written } else { 0 }..]))

@@ -50,6 +50,27 @@ impl ClientTable {
         best.map(|(_, flow)| flow)
     }
 
+    /// Returns the flows to which requests of a client can belong by entries with an address: one per export
+    /// that these entries name, and one for its other requests.
+    pub(super) fn claims(&self, peer: SocketAddr) -> Vec<u32> {
+        let address = peer.ip().to_canonical();
+        let is_claim = |entry: &&ClientEntry| {
+            !entry.networks.is_empty() && entry.rank(address, peer.port(), entry.export.as_deref()).is_some()
+        };
+        let entries: Vec<&ClientEntry> = self.0.iter().filter(is_claim).collect();
+        let exports: BTreeSet<Option<&[u8]>> = entries.iter().map(|entry| entry.export.as_deref()).collect();
+        let flows = exports.into_iter().filter_map(|export| self.flow(peer, export));
+        // Another entry, without an address, may be the one that decides.
+        let has_address = |flow: &u32| entries.iter().any(|entry| entry.flow == *flow);
+        flows.filter(has_address).collect::<BTreeSet<u32>>().into_iter().collect()
+    }
+
+    /// Returns the number of workloads that an entry identifies by an address.
+    pub(super) fn owners(&self) -> usize {
+        let owners = self.0.iter().filter(|entry| !entry.networks.is_empty()).map(|entry| entry.flow);
+        owners.collect::<BTreeSet<u32>>().len()
+    }
+
     /// Returns true if an entry names this address, or a network that contains it.
     pub(super) fn knows(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -122,5 +143,22 @@ mod tests {
         assert_eq!(flow("[fd00::1]:5", None), Some(4));
         assert_eq!(flow("192.168.0.1:5", None), None);
         assert!(table.knows("10.0.0.77".parse().unwrap()) && !table.knows("192.168.0.1".parse().unwrap()));
+    }
+
+    #[test]
+    fn claims_are_by_address() {
+        let table = table(&[
+            (&["10.0.0.0/24"], &[], None),
+            (&["10.0.0.1"], &[], None),
+            (&["10.0.0.1"], &[], Some("gold")),
+            (&[], &[], Some("silver")),
+            (&["10.0.0.1"], &[700], None),
+        ]);
+        let claims = |peer: &str| table.claims(peer.parse().unwrap());
+        assert_eq!(claims("10.0.0.9:5"), [0]);
+        assert_eq!(claims("10.0.0.1:5"), [1, 2]);
+        assert_eq!(claims("10.0.0.1:700"), [2, 4]);
+        assert_eq!(claims("192.168.0.1:5"), [0; 0]);
+        assert_eq!(table.owners(), 4);
     }
 }

@@ -11,13 +11,15 @@ mod accept;
 mod admission;
 mod commands;
 mod invariants;
+mod rounds;
 mod transfer;
 
-use super::address_counts::AddressCounts;
 use super::event_log::RateLimitedLog;
 use super::flows::WorkloadNames;
 use super::options::ProxyOptions;
+use super::places::ClientPlaces;
 use super::queue::{DispatchTicket, RequestQueue};
+use super::round_work::{CLOSING_WORK, ROUND_WORK};
 use super::rules::ProxyRules;
 use super::session::{CloseReason, ProxySession};
 use super::shared::SharedState;
@@ -45,13 +47,23 @@ pub struct ProxyEngine<S: System> {
     /// Name of the server behind the proxy.
     server: String,
     connections_max: u64,
+    places: ClientPlaces,
+    /// Clients wait in the backlog until the next tick, because none could be accepted.
+    is_accepting_paused: bool,
+    /// Time until which no client of equal rights is closed to let another connect, because none was found.
+    no_victim_until: u64,
     drain_ns: u64,
     sessions: Slab<Box<ConnectedSession<S::Stream>>>,
-    addresses: AddressCounts,
     next_serial: u32,
     /// Slots of sessions that can make progress before the engine sleeps; some may be vacant.
     ready: Vec<usize>,
     events: Vec<SystemEvent>,
+    /// Number of rounds so far.
+    rounds: u64,
+    /// Latest round that accepted clients.
+    accepted_in: u64,
+    /// Work done in this round, in bytes moved or their equivalent.
+    work: usize,
     /// Buffer for reads, before a session takes the bytes.
     scratch: Vec<u8>,
     ticked_at: u64,
@@ -74,6 +86,8 @@ struct ConnectedSession<C> {
     serial: u32,
     /// Index of the front at which the client has connected.
     front: usize,
+    /// Workload on whose account it has its place.
+    owner: Option<u32>,
     client: WatchedStream<C>,
     server: WatchedStream<C>,
 }
@@ -112,6 +126,8 @@ impl<S: System> ProxyEngine<S> {
         let statistics = ProxyStatistics::new(options.record, options.recording.clone());
         let mut shared = SharedState::new(queue, names, rules, profile.clone(), statistics);
         shared.now = now;
+        let most = options.connections_max.min(system.clients_max());
+        let places = ClientPlaces::new(most, shared.enforced.clients.owners());
         Ok(Self {
             system,
             fronts,
@@ -119,12 +135,17 @@ impl<S: System> ProxyEngine<S> {
             deployment: deployment.clone(),
             server: server.clone(),
             connections_max: options.connections_max,
+            places,
+            is_accepting_paused: false,
+            no_victim_until: 0,
             drain_ns: options.drain.0,
             sessions: Slab::new(),
-            addresses: AddressCounts::default(),
             next_serial: 0,
             ready: Vec::new(),
             events: Vec::new(),
+            rounds: 0,
+            accepted_in: 0,
+            work: 0,
             scratch: vec![0; READ_SIZE],
             ticked_at: now,
             has_timed_session: false,
@@ -167,9 +188,7 @@ impl<S: System> ProxyEngine<S> {
         let mut events = std::mem::take(&mut self.events);
         let waited = self.system.wait(wake_at, self.shared.queue.outstanding(), &mut events);
         self.shared.now = self.system.now().max(self.shared.now);
-        for event in events.drain(..) {
-            self.handle_event(event);
-        }
+        self.handle_events(&mut events);
         self.events = events;
         waited?;
         if self.shared.now >= self.ticked_at + TICK_NS {
@@ -177,26 +196,26 @@ impl<S: System> ProxyEngine<S> {
             self.tick();
         }
         self.shared.queue.wake(self.shared.now);
-        let was_crowded = self.shared.is_crowded();
         self.make_progress();
-        if was_crowded && !self.shared.is_crowded() {
-            // A session whose allowance has grown gets no event for it.
-            self.ready.extend(self.sessions.iter().map(|(slot, _)| slot));
-            self.make_progress();
-        }
         Ok(std::mem::take(&mut self.has_orders))
     }
 
     /// Returns true if the passing of time may change something. A tick finds the sessions concerned: asking
     /// all of them in every round would cost more.
     fn needs_ticks(&self) -> bool {
-        self.draining_since.is_some() || self.has_timed_session || self.is_scarce()
+        self.draining_since.is_some()
+            || self.has_timed_session
+            || self.is_accepting_paused
+            || self.is_scarce()
     }
 
     fn handle_event(&mut self, event: SystemEvent) {
         match event {
             SystemEvent::Orders => self.has_orders = true,
-            SystemEvent::Incoming(front) => self.accept(front),
+            SystemEvent::Incoming(front) => {
+                self.accepted_in = self.rounds;
+                self.accept(front);
+            }
             SystemEvent::Stream { token, readable, writable, hung_up } => {
                 let slot = token.slot as usize;
                 // The event is about an earlier session in this slot.
@@ -208,6 +227,7 @@ impl<S: System> ProxyEngine<S> {
                 } else {
                     self.on_client_event(slot, readable, hung_up)
                 };
+                self.count_work(slot);
                 match result {
                     Ok(()) => self.ready.push(slot),
                     Err(reason) => self.end_session(slot, &reason),
@@ -237,7 +257,9 @@ impl<S: System> ProxyEngine<S> {
         self.close_client_stream(slot);
         let Some(mut entry) = self.sessions.try_remove(slot) else { return };
         entry.session.close(&mut self.shared);
-        self.addresses.remove(entry.session.peer.ip());
+        self.shared.addresses.remove(entry.session.address);
+        self.work += CLOSING_WORK;
+        self.places.remove(entry.owner);
     }
 
     /// Lets sessions make progress and dispatches requests, until nothing more happens.
@@ -253,6 +275,12 @@ impl<S: System> ProxyEngine<S> {
                 }
                 if let Err(reason) = entry.session.make_progress(&mut self.shared) {
                     self.end_session(*slot, &reason);
+                }
+            }
+            if std::mem::take(&mut self.shared.have_allowances_changed) {
+                for (slot, entry) in &mut self.sessions {
+                    entry.session.park_or_resume(&mut self.shared);
+                    self.ready.push(slot);
                 }
             }
             self.dispatch_all();
@@ -337,13 +365,18 @@ impl<S: System> ProxyEngine<S> {
     /// Handles timeouts of all sessions, and ends a proxy that has drained.
     fn tick(&mut self) {
         self.has_timed_session = false;
+        self.work = 0;
         // By slot, because a session may be removed while it is handled.
         for slot in 0..self.sessions.capacity() {
             if self.sessions.contains(slot) {
                 self.tick_session(slot);
             }
         }
+        self.places.end_shortage(self.shared.now);
         self.close_silent_when_crowded();
+        if std::mem::take(&mut self.is_accepting_paused) {
+            self.system.report_clients(true);
+        }
         if let Some(since) = self.draining_since {
             let is_late = self.shared.now > since + self.drain_ns;
             let left = self.sessions.len();
@@ -362,7 +395,9 @@ impl<S: System> ProxyEngine<S> {
         self.has_timed_session |= entry.session.is_timed();
         match outcome {
             Ok(order) => self.carry_out(slot, order),
-            Err(reason) => self.end_session(slot, &reason),
+            Err(reason) if self.work < ROUND_WORK => self.end_session(slot, &reason),
+            // Many sessions at once would keep the others waiting; the next tick finds it again.
+            Err(_) => self.has_timed_session = true,
         }
     }
 }

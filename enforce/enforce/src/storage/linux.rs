@@ -3,8 +3,9 @@
 use super::busy_poll::BusyPoll;
 use super::connector::BegunConnection;
 use super::control::CommandWaker;
+use super::descriptors::{self, DescriptorReserve};
 use super::event_token::{self, EventSource};
-use super::listener::{FrontListener, SpareDescriptor};
+use super::listener::FrontListener;
 use super::proxy_header;
 use super::reserved_ports::PortLease;
 use super::system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
@@ -16,9 +17,8 @@ use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Instant;
 
-/// Maximum number of events per round: enough to share the work of a round, few enough to keep the first
-/// ones from waiting.
-const EVENTS_PER_ROUND: usize = 256;
+/// Maximum number of events per round, of which the engine handles the most urgent.
+const EVENTS_PER_ROUND: usize = 512;
 const HUNG_UP: epoll::EventFlags = epoll::EventFlags::HUP.union(epoll::EventFlags::ERR);
 
 /// Sockets, `epoll` and the clock of this machine.
@@ -29,7 +29,7 @@ pub(super) struct LinuxSystem {
     waker: CommandWaker,
     busy_poll: BusyPoll,
     started: Instant,
-    spare: SpareDescriptor,
+    reserve: DescriptorReserve,
     /// Local address that accepted the latest client; announced to the server.
     accepted_at: Option<SocketAddr>,
 }
@@ -69,7 +69,7 @@ impl LinuxSystem {
         // On a single CPU the polled event cannot occur while the proxy polls.
         let has_one_cpu = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() == 1);
         Ok(Self {
-            spare: SpareDescriptor::new(&epoll),
+            reserve: DescriptorReserve::new(&epoll),
             epoll,
             listeners,
             waker,
@@ -110,7 +110,7 @@ impl System for LinuxSystem {
 
     fn accept(&mut self, front: usize) -> io::Result<(LinuxStream, SocketAddr)> {
         let Some(front) = self.listeners.get(front) else { return Err(io::ErrorKind::WouldBlock.into()) };
-        let (socket, peer) = front.listener.accept()?;
+        let (socket, peer) = self.reserve.open(|| front.listener.accept())?;
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
         // Detects a client whose machine has disappeared, so that its session is released eventually.
@@ -122,9 +122,21 @@ impl System for LinuxSystem {
         Ok((LinuxStream { socket, is_watched: false, announcement: Vec::new(), _port: None }, peer))
     }
 
-    fn reject(&mut self, front: usize) -> bool {
-        let Some(front) = self.listeners.get(front) else { return false };
-        self.spare.reject_connection(&front.listener, &self.epoll)
+    fn restore_reserve(&mut self) -> bool {
+        self.reserve.restore(&self.epoll)
+    }
+
+    fn clients_max(&self) -> u64 {
+        descriptors::clients_max()
+    }
+
+    fn report_clients(&mut self, are_reported: bool) {
+        let flags = if are_reported { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
+        for (number, front) in self.listeners.iter().enumerate() {
+            let token = epoll::EventData::new_u64(event_token::listener_token(number));
+            // The listener was registered, so this cannot fail.
+            let _ = epoll::modify(&self.epoll, &front.listener, token, flags);
+        }
     }
 
     fn connect(&mut self, front: usize, client: SocketAddr) -> io::Result<LinuxStream> {
@@ -133,7 +145,7 @@ impl System for LinuxSystem {
             Some(address) => proxy_header::on_behalf_of(client, address),
             None => Vec::new(),
         };
-        let BegunConnection { socket, port } = front.connector.begin(client)?;
+        let BegunConnection { socket, port } = self.reserve.open(|| front.connector.begin(client))?;
         socket.set_nodelay(true)?;
         Ok(LinuxStream { socket, is_watched: false, announcement, _port: port })
     }

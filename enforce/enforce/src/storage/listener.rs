@@ -4,7 +4,6 @@ use super::connector::ServerConnector;
 use super::rules::server_storage;
 use crate::deployment::Deployment;
 use model::OperationError;
-use rustix::fd::{AsFd, OwnedFd};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use wire::Protocol;
@@ -45,28 +44,4 @@ fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
-}
-
-/// A spare file descriptor, for when the process may open no more.
-///
-/// A connection that cannot be accepted stays in the listener's backlog, and the listener stays readable:
-/// the engine would wake up for it without end. With this descriptor released for a moment, the
-/// connection can be accepted and closed.
-#[derive(Debug)]
-pub(super) struct SpareDescriptor(Option<OwnedFd>);
-
-impl SpareDescriptor {
-    /// Reserves a descriptor by duplicating any other.
-    pub(super) fn new(any: impl AsFd) -> Self {
-        Self(rustix::io::fcntl_dupfd_cloexec(any, 0).ok())
-    }
-
-    /// Accepts a connection in place of the spare descriptor and closes it. Returns false if there was
-    /// none. `any` is duplicated to reserve a descriptor again.
-    pub(super) fn reject_connection(&mut self, listener: &TcpListener, any: impl AsFd) -> bool {
-        drop(self.0.take());
-        let is_rejected = listener.accept().is_ok();
-        *self = Self::new(any);
-        is_rejected
-    }
 }

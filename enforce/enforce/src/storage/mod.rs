@@ -21,7 +21,7 @@
 //! Not covered: UDP, TLS and Kerberos privacy (unreadable requests cannot be scheduled), and the work of
 //! metadata requests, which count as a small read.
 
-mod address_counts;
+mod address_table;
 mod allowed_clients;
 mod buffer;
 mod busy_poll;
@@ -33,6 +33,7 @@ mod control;
 mod control_bounds;
 mod control_socket;
 mod cost;
+mod descriptors;
 mod device_conditions;
 mod engine;
 mod event_log;
@@ -43,6 +44,7 @@ mod flows;
 mod linux;
 mod listener;
 mod options;
+mod places;
 mod policy_memory;
 mod proxy_header;
 mod queue;
@@ -50,6 +52,7 @@ mod recording;
 mod redirection;
 mod request;
 mod reserved_ports;
+mod round_work;
 mod rules;
 mod session;
 mod shared;
@@ -64,6 +67,7 @@ pub use control_socket::{
     send_policy,
 };
 pub(crate) use control_socket::{check_policy, restore_policy};
+pub use descriptors::raise_open_files;
 pub(crate) use device_conditions::storage_conditions;
 pub use engine::ProxyEngine;
 pub use flows::UNKNOWN_WORKLOAD;

@@ -99,6 +99,17 @@ impl ProxyRequest {
         }
     }
 
+    /// Returns the number of bytes read or written, once it is answered.
+    pub(super) fn transferred(&self, is_error: bool) -> Bytes {
+        match self.class {
+            _ if is_error => Bytes(0),
+            // The reply's head counts, too, so only a shorter reply says how much was read.
+            RequestClass::Read(size) => size.min(Bytes(self.reply_bytes)),
+            RequestClass::Write(size) => size,
+            RequestClass::Control => Bytes(0),
+        }
+    }
+
     /// Returns true for a write that begins where the write `previous` of the same session ends, or slightly
     /// after.
     pub(super) fn continues(&self, previous: &Self) -> bool {

@@ -54,6 +54,8 @@ pub(super) struct ProxySession {
     /// Slot in the engine's table.
     pub(super) slot: usize,
     pub(super) peer: SocketAddr,
+    /// Index of the client's address.
+    pub(super) address: usize,
     pub(super) protocol: Protocol,
     codec: Box<dyn ProtocolParser>,
     /// Flow of the session's data requests, from its latest request that identified a workload.
@@ -83,6 +85,8 @@ pub(super) struct ProxySession {
     stalled_since: Option<u64>,
     /// A request of the session has been answered.
     pub(super) has_been_served: bool,
+    /// Round of the engine that last handled an event of the session.
+    pub(super) round: u64,
 }
 
 /// State of the connection to the client.
@@ -97,14 +101,18 @@ pub(super) struct ClientSide {
     pub(super) heard_at: u64,
     /// Time when the client connected.
     pub(super) since: u64,
+    /// Time when the client's latest request was complete or answered, or when it connected. Bytes of an
+    /// incomplete request do not change it.
+    pub(super) asked_at: u64,
 }
 
 impl ProxySession {
     /// Creates the session of a connected client, whose connection to the server has begun.
-    pub(super) fn new(slot: usize, protocol: Protocol, peer: SocketAddr, now: u64) -> Self {
+    pub(super) fn new(slot: usize, protocol: Protocol, peer: SocketAddr, address: usize, now: u64) -> Self {
         Self {
             slot,
             peer,
+            address,
             protocol,
             codec: protocol.parser(ConnectionAge::New),
             flow: UNKNOWN_FLOW,
@@ -116,6 +124,7 @@ impl ProxySession {
                 progress_at: now,
                 heard_at: now,
                 since: now,
+                asked_at: now,
             },
             server: ServerSide::new(now),
             incoming: None,
@@ -127,6 +136,7 @@ impl ProxySession {
             counted_bytes: 0,
             stalled_since: None,
             has_been_served: false,
+            round: 0,
         }
     }
 
@@ -152,7 +162,7 @@ impl ProxySession {
             writable: has_client && !self.server.replies.is_written(),
         };
         let server = StreamInterest {
-            readable: self.wants_server_input(shared),
+            readable: self.wants_server_input(),
             // A socket becomes writable when connecting completes.
             writable: self.is_connecting() || self.may_write_server(),
         };

@@ -1,5 +1,6 @@
 //! State shared by all sessions of a proxy: the clock, the queue, the requests, and knowledge about clients.
 
+use super::address_table::AddressTable;
 use super::cost::{RequestCost, ServedCost, ServedReply};
 use super::exports::ExportTable;
 use super::flows::{UNKNOWN_FLOW, WorkloadNames, data_flow};
@@ -12,8 +13,12 @@ use units::Bytes;
 use wire::RequestClass;
 use workload::device::StorageProfile;
 
-/// Bytes buffered by a proxy before the allowance of every session shrinks: 256 sessions of 1 MiB.
-const CROWDED_BYTES: usize = 256 << 20;
+/// Bytes buffered by a proxy before the allowance of every session shrinks, until half of them are left.
+const CROWDED_BYTES: usize = 128 << 20;
+/// Bytes buffered for one address before no request of it is dispatched, until half of them are left.
+const ADDRESS_BYTES: usize = 32 << 20;
+/// The same while the proxy as a whole buffers much.
+const CROWDED_ADDRESS_BYTES: usize = 4 << 20;
 
 #[derive(Debug)]
 pub(super) struct SharedState {
@@ -23,6 +28,11 @@ pub(super) struct SharedState {
     pub(super) requests: RequestTable,
     /// Bytes that all sessions buffer, in both directions.
     pub(super) buffered_bytes: usize,
+    /// Addresses of clients.
+    pub(super) addresses: AddressTable,
+    is_crowded: bool,
+    /// Sessions may buffer more or less than before; they get no event for it.
+    pub(super) have_allowances_changed: bool,
     pub(super) names: WorkloadNames,
     pub(super) statistics: ProxyStatistics,
     /// Rules in force.
@@ -52,6 +62,9 @@ impl SharedState {
             queue,
             requests: RequestTable::default(),
             buffered_bytes: 0,
+            addresses: AddressTable::default(),
+            is_crowded: false,
+            have_allowances_changed: false,
             names,
             statistics,
             enforced: rules,
@@ -65,8 +78,29 @@ impl SharedState {
         }
     }
 
-    pub(super) fn is_crowded(&self) -> bool {
-        self.buffered_bytes >= CROWDED_BYTES
+    /// Returns true if sessions of this address may buffer less of their requests now.
+    pub(super) fn is_crowded(&self, address: usize) -> bool {
+        self.is_crowded || self.addresses.entry(address).is_full
+    }
+
+    /// Returns true if the sessions of this address buffer so much that no request of theirs is dispatched.
+    pub(super) fn is_address_full(&self, address: usize) -> bool {
+        let entry = self.addresses.entry(address);
+        entry.is_full || (self.is_crowded && entry.is_large)
+    }
+
+    /// Notes that a session of this address buffers `count` bytes instead of `before`.
+    pub(super) fn count_buffered(&mut self, address: usize, before: usize, count: usize) {
+        if before == count {
+            return;
+        }
+        self.buffered_bytes = self.buffered_bytes + count - before;
+        let entry = self.addresses.entry_mut(address);
+        entry.bytes = entry.bytes + count - before;
+        let mut has_changed = pass(&mut entry.is_full, entry.bytes, ADDRESS_BYTES);
+        has_changed |= pass(&mut entry.is_large, entry.bytes, CROWDED_ADDRESS_BYTES) && self.is_crowded;
+        has_changed |= pass(&mut self.is_crowded, self.buffered_bytes, CROWDED_BYTES);
+        self.have_allowances_changed |= has_changed;
     }
 
     /// Returns the cost model of a flow.
@@ -159,6 +193,13 @@ impl SharedState {
             self.requests.get_mut(number).class = RequestClass::Read(Bytes(reply.bytes));
             self.cost(data_flow(flow)).learn_reply(reply.bytes);
         }
-        self.statistics.observe(self.requests.get(number), self.now, &self.names);
+        self.statistics.observe(self.requests.get(number), is_error, self.now, &self.names);
     }
+}
+
+/// Updates `is_over`: true from `most` bytes on, until half of them are left. Returns true if it has changed.
+fn pass(is_over: &mut bool, bytes: usize, most: usize) -> bool {
+    let was_over = *is_over;
+    *is_over = bytes >= if was_over { most / 2 } else { most };
+    was_over != *is_over
 }

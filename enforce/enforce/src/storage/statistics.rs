@@ -19,7 +19,7 @@ pub struct ProxiedWorkload {
     pub workload: String,
     /// Number of reads and writes.
     pub requests: u64,
-    /// Bytes read and written.
+    /// Bytes read and written: none for refused requests, and what was returned of shorter reads.
     pub bytes: u64,
     /// Number of control requests, such as metadata and handshakes.
     pub control: u64,
@@ -42,6 +42,10 @@ pub struct ProxySnapshot {
     pub workloads: Vec<ProxiedWorkload>,
     /// Number of open client connections.
     pub connections: u64,
+    /// Maximum number of client connections at present: the configured one, or fewer if the process may open
+    /// too few files.
+    #[serde(default)]
+    pub places: u64,
     /// Number of connections closed because of a protocol error, an early end or a stall.
     pub cut: u64,
     /// Number of connections refused because too many were open.
@@ -153,7 +157,13 @@ impl ProxyStatistics {
     }
 
     /// Counts a request that was answered at `now`, or that has no reply and was forwarded.
-    pub(super) fn observe(&mut self, request: &ProxyRequest, now: u64, names: &WorkloadNames) {
+    pub(super) fn observe(
+        &mut self,
+        request: &ProxyRequest,
+        is_error: bool,
+        now: u64,
+        names: &WorkloadNames,
+    ) {
         let flow = data_flow(request.flow);
         let FlowTraffic { counted: traffic, answered, waited } = self.traffic.of(flow);
         let op = match request.class {
@@ -169,7 +179,7 @@ impl ProxyStatistics {
         let end = Nanos(now);
         let waited_s = (sent - intended).as_secs();
         traffic.requests += 1;
-        traffic.bytes += request.size().0;
+        traffic.bytes = traffic.bytes.saturating_add(request.transferred(is_error).0);
         traffic.waited_s += waited_s;
         traffic.waited_max_s = traffic.waited_max_s.max(waited_s);
         traffic.served_s += (end - sent).as_secs();

@@ -91,12 +91,19 @@ pub trait System {
     /// Accepts a client that waits at the front with this index.
     ///
     /// # Errors
-    /// `WouldBlock` if no client waits. After other errors, such as the limit of open files, the client is
-    /// gone or stays in the backlog; then [`Self::reject`] is called.
+    /// `WouldBlock` if no client waits, `ConnectionAborted` if the client is gone. After other errors, such as
+    /// the limit of open files, it stays in the backlog.
     fn accept(&mut self, front: usize) -> io::Result<(Self::Stream, SocketAddr)>;
 
-    /// Closes a waiting client that cannot be accepted. Returns false if there was none.
-    fn reject(&mut self, front: usize) -> bool;
+    /// Renews the reserve of descriptors that accepting and connecting use when there are no others. Returns
+    /// false if there are too few.
+    fn restore_reserve(&mut self) -> bool;
+
+    /// Returns the number of clients for which the process may open descriptors.
+    fn clients_max(&self) -> u64;
+
+    /// Ends or begins reports of waiting clients, which stay in the backlog.
+    fn report_clients(&mut self, are_reported: bool);
 
     /// Begins connecting to the server behind a front, on behalf of the client at this address. The stream
     /// becomes writable when connecting has succeeded or failed.

@@ -12,21 +12,35 @@ use std::time::Duration;
 
 /// Set in the second run: address of the server.
 const SERVER: &str = "TAILWRIGHT_ENFORCE_TEST_FEW_FILES";
+/// Set in the second run: limit of open files once the proxy listens.
+const LATER: &str = "TAILWRIGHT_ENFORCE_TEST_FEWER_FILES";
 const NAME: &str = "files::whom_there_are_no_files_for_is_turned_away";
 
 #[test]
 fn whom_there_are_no_files_for_is_turned_away() {
     if let Ok(server) = std::env::var(SERVER) {
         let proxy = Running::plain("memcached", server.parse().unwrap());
+        lower_limit();
         println!("\nlistens at {}", proxy.address);
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
         return;
     }
     // Each client needs two files: with one to spare the second is missing, with none the first.
-    [64, 65].into_iter().for_each(with_limit);
+    for files in [64, 65] {
+        with_limit(files, files);
+        // The limit is lowered after the proxy has counted on more files.
+        with_limit(1024, files);
+    }
 }
 
-fn with_limit(files: u32) {
+/// Lowers the limit of open files as the environment says.
+fn lower_limit() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let files: u64 = std::env::var(LATER).expect("it is set").parse().expect("it is a number");
+    setrlimit(Resource::Nofile, Rlimit { current: Some(files), maximum: Some(files) }).expect("it is lower");
+}
+
+fn with_limit(files: u32, later: u32) {
     let server = Mini::memcached();
     let itself = std::env::current_exe().expect("a test has a path");
     let mut command = Command::new("sh");
@@ -34,6 +48,7 @@ fn with_limit(files: u32) {
     command
         .args(["--exact", NAME, "--nocapture"])
         .env(SERVER, server.address.to_string())
+        .env(LATER, later.to_string())
         .env("FILES", files.to_string());
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut child = child.expect("a shell");

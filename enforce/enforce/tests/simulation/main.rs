@@ -3,6 +3,7 @@
 
 mod simulated;
 
+use simulated::attack::{Attack, REQUESTS};
 use simulated::faults::FaultKind;
 use simulated::run::{WorldReport, play, play_pass_through};
 use simulated::tamper::ProxyMistake;
@@ -10,6 +11,8 @@ use std::thread;
 
 /// Number of worlds played in every run of the tests.
 const SEEDS: u64 = 300;
+/// Number of worlds among which each mistake is sought; the first that shows it ends the search.
+const MISTAKE_SEEDS: u64 = 1200;
 
 /// Plays worlds on all CPUs.
 fn play_all(play_one: fn(u64) -> WorldReport) -> Vec<WorldReport> {
@@ -71,7 +74,7 @@ fn find(mistake: ProxyMistake) -> Option<u64> {
         let told = text.split(" s: ").nth(1).unwrap_or("");
         mistake.shows_as().iter().any(|word| told.starts_with(word))
     };
-    (0..SEEDS).find(|seed| play(*seed, Some(mistake), false).violations.iter().any(shows))
+    (0..MISTAKE_SEEDS).find(|seed| play(*seed, Some(mistake), false).violations.iter().any(shows))
 }
 
 #[test]
@@ -81,7 +84,7 @@ fn every_mistake_is_found() {
         for (mistake, search) in searches {
             let found = search.join().expect("a world that panics says so");
             println!("{mistake:?}: {found:?}");
-            assert!(found.is_some(), "{mistake:?} was not found in {SEEDS} worlds");
+            assert!(found.is_some(), "{mistake:?} was not found in {MISTAKE_SEEDS} worlds");
         }
     });
 }
@@ -93,4 +96,35 @@ fn a_proxy_that_passes_everything_on_is_found() {
         found.extend(play_pass_through(seed).violations);
     }
     assert!(found.iter().any(|violation| violation.contains("outstanding:")), "{found:#?}");
+}
+
+/// Returns the 99th percentile of ascending latencies, microseconds.
+fn p99_us(latencies: &[u64]) -> f64 {
+    let Some(last) = latencies.len().checked_sub(1) else { return f64::INFINITY };
+    latencies[last * 99 / 100] as f64 / 1e3
+}
+
+/// Largest ratio of the 99th percentile beside an attack to the one alone.
+const BESIDE_MAX: f64 = 3.0;
+
+fn check_attack(attack: Attack, seed: u64) {
+    let [alone, beside] = [false, true].map(|is_attacked| attack.play(seed, is_attacked));
+    let [fast, slow] = [&alone, &beside].map(|report| p99_us(&report.latencies));
+    println!("{attack:?}, seed {seed}: p99 {fast:.0} µs alone, {slow:.0} beside, {:.2}", slow / fast);
+    for report in [&alone, &beside] {
+        assert!(report.violations.is_empty(), "{attack:?}, seed {seed}: {:?}", report.violations);
+        // Some of its requests have no answer.
+        let count = report.latencies.len();
+        assert!(count > REQUESTS as usize / 2, "{attack:?}, seed {seed}: it was not served: {count}");
+    }
+    assert!(slow <= BESIDE_MAX * fast, "{attack:?}, seed {seed}: p99 {fast} µs alone, {slow} beside");
+}
+
+#[test]
+fn no_attack_keeps_the_highest_priority_waiting() {
+    thread::scope(|scope| {
+        for attack in Attack::ALL {
+            scope.spawn(move || (0..2).for_each(|seed| check_attack(attack, seed)));
+        }
+    });
 }

@@ -42,6 +42,7 @@ impl<S: System> ProxyEngine<S> {
             self.ready.push(slot);
         }
         self.cut_off_forbidden();
+        self.assign_places();
         self.make_progress();
         Ok(true)
     }
@@ -59,6 +60,16 @@ impl<S: System> ProxyEngine<S> {
             "server {server}: the running proxy has other fronts than the hosts file"
         ))
         .hint("restart the proxy for other fronts; only their `allow` changes while it runs"))
+    }
+
+    /// Assigns all places to workloads anew.
+    fn assign_places(&mut self) {
+        let clients = &self.shared.enforced.clients;
+        self.places.restart(clients.owners());
+        for (_, entry) in &mut self.sessions {
+            entry.owner = self.places.owner(&clients.claims(entry.session.peer));
+            self.places.add(entry.owner);
+        }
     }
 
     /// Cuts off clients that are no longer allowed.
@@ -87,6 +98,7 @@ impl<S: System> ProxyEngine<S> {
     pub(in super::super) fn warnings(&self) -> Vec<String> {
         let mut warnings = open_exports(&self.deployment, &self.server);
         warnings.extend_from_slice(&self.shared.enforced.warnings);
+        warnings.extend(self.places_warnings());
         warnings
     }
 
@@ -116,6 +128,7 @@ impl<S: System> ProxyEngine<S> {
         ProxySnapshot {
             workloads: statistics.traffic(names),
             connections: self.sessions.len() as u64,
+            places: self.places.count(),
             cut: statistics.cut,
             turned_away: statistics.turned_away,
             waiting: queue.waiting() as u64,

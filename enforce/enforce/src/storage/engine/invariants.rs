@@ -46,7 +46,10 @@ impl<S: System> ProxyEngine<S> {
             bytes += entry.session.counted_bytes();
         }
         assert_eq!(bytes, shared.buffered_bytes, "all buffered bytes are some session's");
-        assert_eq!(self.addresses.total(), self.sessions.len() as u64, "every connection has an address");
+        let counted = (self.sessions.len() as u64, bytes);
+        assert_eq!(shared.addresses.totals(), counted, "connections and their bytes are some address's");
+        let owned = self.sessions.iter().filter(|(_, entry)| entry.owner.is_some()).count() as u64;
+        assert_eq!(self.places.owned(), owned, "every place is on its workload's account");
         shared.queue.check_invariants();
     }
 }

@@ -1,6 +1,7 @@
 //! Bytes between connections and sessions: reads on events of the system, and writes the output of
 //! sessions.
 
+use super::super::round_work::CLOSING_WORK;
 use super::super::session::{CloseReason, ProxySide, SessionOrder};
 use super::super::system::{ProxyStream, System};
 use super::{ConnectedSession, ProxyEngine, READ_SIZE, WatchedStream};
@@ -40,6 +41,7 @@ impl<S: System> ProxyEngine<S> {
         if (readable || hung_up) && session.wants_client_input(&self.shared) {
             match read_once(stream, &mut self.scratch) {
                 Ok(ReadOutcome::Bytes(count)) => {
+                    self.work += count;
                     return session.receive_from_client(&self.scratch[..count], &mut self.shared);
                 }
                 Ok(ReadOutcome::EndOfStream) => session.end_of_client(),
@@ -72,10 +74,11 @@ impl<S: System> ProxyEngine<S> {
             }
             return Ok(());
         }
-        if (readable || hung_up) && session.wants_server_input(&self.shared) {
+        if (readable || hung_up) && session.wants_server_input() {
             let outcome = read_once(stream, &mut self.scratch);
             match outcome.map_err(|error| CloseReason::SocketFailed(ProxySide::Server, error))? {
                 ReadOutcome::Bytes(count) => {
+                    self.work += count;
                     return session.receive_from_server(&self.scratch[..count], &mut self.shared);
                 }
                 ReadOutcome::EndOfStream => session.end_of_server(),
@@ -136,10 +139,12 @@ impl<S: System> ProxyEngine<S> {
     pub(super) fn close_client_stream(&mut self, slot: usize) {
         let Some(entry) = self.sessions.get_mut(slot) else { return };
         let Some(mut stream) = entry.client.stream.take() else { return };
+        self.work += CLOSING_WORK;
         let _ = stream.shutdown_write();
         for _ in 0..LAST_READ_MAX / READ_SIZE {
-            if !stream.read(&mut self.scratch).is_ok_and(|count| count > 0) {
-                break;
+            match stream.read(&mut self.scratch) {
+                Ok(count) if count > 0 => self.work += count,
+                _ => break,
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The client side of a session: parsing requests from the client's stream.
 
+use super::super::buffer::WRITTEN_MAX;
 use super::super::request::{ProxyRequest, RequestEnding, RequestState};
 use super::super::shared::SharedState;
 use super::ProxySession;
@@ -67,6 +68,13 @@ impl ProxySession {
             && self.server.owes_nothing()
     }
 
+    /// Returns true if nothing of the session waits for the device: the client is idle, has sent a part of a
+    /// request only, or does not read its replies.
+    pub(in super::super) fn waits_for_client(&self) -> bool {
+        let has_request = self.goodbye.is_some() || !self.waiting.is_empty() || !self.server.owes_nothing();
+        !has_request || self.stalled_since.is_some()
+    }
+
     /// Returns true if the client's socket should be read.
     pub(in super::super) fn wants_client_input(&self, shared: &SharedState) -> bool {
         if self.client.phase != ClientPhase::Open {
@@ -81,7 +89,7 @@ impl ProxySession {
 
     /// Returns the number of bytes of requests that the session may buffer now.
     fn buffer_allowance(&self, shared: &SharedState) -> usize {
-        if shared.is_crowded() { BUFFERED_GUARANTEED } else { BUFFERED_MAX }
+        if shared.is_crowded(self.address) { BUFFERED_GUARANTEED } else { BUFFERED_MAX }
     }
 
     /// Returns true if the session accepts no further requests now.
@@ -101,6 +109,11 @@ impl ProxySession {
     /// Returns true if the client or the server reads too slowly for its pending output.
     pub(in super::super) fn is_output_full(&self) -> bool {
         self.server.output.len() >= SERVER_OUTPUT_MAX || self.server.replies.is_full()
+    }
+
+    /// Returns the number of bytes that may be written in the next round.
+    pub(in super::super) fn pending_output(&self) -> usize {
+        self.server.output.len().min(WRITTEN_MAX) + self.server.replies.unwritten.len().min(WRITTEN_MAX)
     }
 
     /// Returns true if the client has yet to name its export. The client may pipeline data requests behind the

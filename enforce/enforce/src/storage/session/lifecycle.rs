@@ -32,6 +32,7 @@ impl ProxySession {
 
     /// Enqueues a request whose last byte has arrived, or forwards or drops it.
     pub(super) fn complete_request(&mut self, number: u32, shared: &mut SharedState) {
+        self.client.asked_at = shared.now;
         let request = shared.requests.get_mut(number);
         match request.ending {
             RequestEnding::Dropped => shared.requests.remove(number),
@@ -138,6 +139,7 @@ impl ProxySession {
     pub(super) fn finish_request(&mut self, number: u32, is_error: bool, shared: &mut SharedState) {
         shared.finish(number, is_error);
         shared.requests.remove(number);
+        self.client.asked_at = shared.now;
         self.has_been_served = true;
     }
 
@@ -183,9 +185,13 @@ impl ProxySession {
     }
 
     /// Parks waiting requests that would only occupy slots at the device, and resumes them later. The reasons
-    /// are a client that does not read its replies, a silent server, or a connection still being established.
-    pub(super) fn park_or_resume(&mut self, shared: &mut SharedState) {
-        let is_held_up = self.server.replies.is_full() || self.server.is_silent || self.is_connecting();
+    /// are a client that does not read its replies, or others at its address that together leave much unread, a
+    /// silent server, or a connection still being established.
+    pub(in super::super) fn park_or_resume(&mut self, shared: &mut SharedState) {
+        let is_held_up = self.server.replies.is_full()
+            || self.server.is_silent
+            || self.is_connecting()
+            || shared.is_address_full(self.address);
         if is_held_up == self.is_parked {
             return;
         }

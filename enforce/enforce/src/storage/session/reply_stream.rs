@@ -7,8 +7,8 @@ use wire::ReplyHead;
 /// Bytes that may wait for a client that reads nothing, before its requests leave the queue.
 pub(super) const UNWRITTEN_MAX: usize = 256 << 10;
 /// Bytes that may wait for a client with requests at the server. Their replies are read to the end, which
-/// releases their slots at the device.
-const UNWRITTEN_WITH_REQUESTS_MAX: usize = 4 << 20;
+/// releases their slots at the device: four of 1 MiB with their heads.
+const UNWRITTEN_WITH_REQUESTS_MAX: usize = (4 << 20) + (64 << 10);
 
 /// Bytes from the server, and the state of parsing them.
 #[derive(Debug, Default)]
@@ -39,8 +39,8 @@ impl ReplyStream {
     }
 
     /// Returns true if more may be read from the server. `has_requests`: the server owes replies.
-    pub(super) fn has_room(&self, has_requests: bool, is_crowded: bool) -> bool {
-        let most = if has_requests && !is_crowded { UNWRITTEN_WITH_REQUESTS_MAX } else { UNWRITTEN_MAX };
+    pub(super) fn has_room(&self, has_requests: bool) -> bool {
+        let most = if has_requests { UNWRITTEN_WITH_REQUESTS_MAX } else { UNWRITTEN_MAX };
         self.unwritten.len() < most
     }
 

@@ -25,9 +25,9 @@ impl ProxySession {
     }
 
     /// Returns true if the server's socket should be read.
-    pub(in super::super) fn wants_server_input(&self, shared: &SharedState) -> bool {
+    pub(in super::super) fn wants_server_input(&self) -> bool {
         let has_requests = !self.server.in_flight.is_empty();
-        self.server.phase.is_connected() && self.server.replies.has_room(has_requests, shared.is_crowded())
+        self.server.phase.is_connected() && self.server.replies.has_room(has_requests)
     }
 
     /// Notes that the server has ended its stream.

@@ -143,7 +143,7 @@ impl ProxySession {
             shared.release(number);
             self.discard_request(number, shared);
         }
-        shared.buffered_bytes -= std::mem::take(&mut self.counted_bytes);
+        shared.count_buffered(self.address, std::mem::take(&mut self.counted_bytes), 0);
     }
 
     /// Returns true if the passing of time can end or change the session.
@@ -215,7 +215,7 @@ impl ProxySession {
 
     /// Notes if and since when the client blocks its own replies so far that the server is not read.
     fn update_stall(&mut self, shared: &SharedState) {
-        let is_stalled = !self.server.replies.has_room(true, shared.is_crowded());
+        let is_stalled = !self.server.replies.has_room(true);
         self.stalled_since = is_stalled.then(|| self.stalled_since.unwrap_or(shared.now));
         let is_waited_for = !self.server.replies.is_written() || self.incoming.is_some();
         if !is_waited_for || self.client.phase.is_closed() {
@@ -236,7 +236,7 @@ impl ProxySession {
             + self.server.output.len()
             + replies.unparsed.len()
             + replies.unwritten.len();
-        shared.buffered_bytes = shared.buffered_bytes + count - self.counted_bytes;
+        shared.count_buffered(self.address, self.counted_bytes, count);
         self.counted_bytes = count;
     }
 }

@@ -21,6 +21,9 @@ impl World {
             self.device.stalled_until = self.now + self.dice.between(1, 400) * MS;
             self.schedule(self.device.stalled_until, WorldEvent::DeviceResumes);
         }
+        if self.faults.strikes(FaultKind::FilesRunOut, &mut self.dice) {
+            self.files_run_out();
+        }
         if self.faults.strikes(FaultKind::ServerRestart, &mut self.dice) {
             self.restart_server();
         }
@@ -66,6 +69,13 @@ impl World {
         {
             self.call_client(link);
         }
+    }
+
+    /// Lets the process open few more files for a while.
+    fn files_run_out(&mut self) {
+        self.files_max = self.files_in_use() + self.dice.index(4);
+        self.files_short_until = self.now + self.dice.between(1, 500) * MS;
+        self.schedule(self.files_short_until, WorldEvent::FilesReturn);
     }
 
     fn restart_server(&mut self) {

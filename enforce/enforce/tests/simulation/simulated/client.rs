@@ -15,6 +15,11 @@ use wire::Protocol;
 /// worlds end.
 const BURST_MAX: usize = 300;
 
+/// Interval at which clients of the style that resets connections do so.
+const HANG_UP_EVERY_NS: u64 = 100 * MS;
+/// Maximum number of connections of a client.
+const CONNECTIONS_MAX: u32 = 20;
+
 /// A client of a world.
 #[derive(Debug)]
 pub struct SimulatedClient {
@@ -33,6 +38,12 @@ pub struct SimulatedClient {
     /// True if it never connects again.
     pub is_done: bool,
     connections: u32,
+    /// Time at which it resets its connection, together with others of this style.
+    hangs_up_at: u64,
+    /// Number of pieces that it has sent as a client that drips.
+    drips: u32,
+    /// Times from its requests to their answers.
+    pub latencies: Vec<u64>,
     /// Longest time from a request to its answer.
     pub longest_ns: u64,
     pub answered: u64,
@@ -54,8 +65,26 @@ impl SimulatedClient {
             has_ended: false,
             is_done: false,
             connections: 0,
+            hangs_up_at: 0,
+            drips: 0,
+            latencies: Vec::new(),
             longest_ns: 0,
             answered: 0,
+        }
+    }
+
+    /// Returns the next bytes of a client that drips: a whole request, then the beginning of one, then single
+    /// bytes. `None` while it waits for its answer.
+    fn drip(&mut self, dice: &mut super::dice::Dice) -> Option<Vec<u8>> {
+        self.drips += 1;
+        match self.drips {
+            1 => Some(self.source.next_request(dice)),
+            2 if self.book.open > 0 => {
+                self.drips = 1;
+                None
+            }
+            2 => Some(self.source.hostile(ClientStyle::HalfWriter, dice)),
+            _ => Some(vec![b'x']),
         }
     }
 
@@ -72,7 +101,7 @@ impl World {
             return;
         }
         let Some(link) = client.link else {
-            if self.now >= self.plan.ends_at || client.left == 0 || client.connections > 20 {
+            if self.now >= self.plan.ends_at || client.left == 0 || client.connections > CONNECTIONS_MAX {
                 self.clients[number].is_done = true;
             } else {
                 self.client_connects(number);
@@ -108,6 +137,12 @@ impl World {
         client.outbox.clear();
         client.has_ended = false;
         client.connections += 1;
+        client.drips = 0;
+        client.hangs_up_at = (self.now / HANG_UP_EVERY_NS + 1) * HANG_UP_EVERY_NS;
+        let hangs_up_at = client.hangs_up_at;
+        if client.plan.style == ClientStyle::Reset {
+            self.schedule(hangs_up_at, WorldEvent::Client(number));
+        }
         self.schedule(self.now, WorldEvent::Client(number));
     }
 
@@ -159,6 +194,7 @@ impl World {
                 for asked_at in &received.asked_at {
                     client.answered += 1;
                     client.longest_ns = client.longest_ns.max(self.now - asked_at);
+                    client.latencies.push(self.now - asked_at);
                 }
                 for call in received.calls.iter().filter(|_| !client.has_ended) {
                     let answer = record_of(&words(&[*call, 1, 0, 0, 0, 0]));
@@ -229,7 +265,8 @@ impl World {
             }
             let style = client.plan.style;
             let is_odd = !style.is_ordinary();
-            let is_single = style == ClientStyle::Honest || client.source.is_in_handshake();
+            let is_single =
+                matches!(style, ClientStyle::Honest | ClientStyle::Drip) || client.source.is_in_handshake();
             let count = if is_single { 1 } else { 1 + self.dice.index(BURST_MAX) };
             client.left -= 1;
             for _ in 0..count {
@@ -237,7 +274,10 @@ impl World {
                     client.left = 0;
                     break;
                 }
-                let bytes = if is_odd && self.dice.one_in(2) {
+                let bytes = if style == ClientStyle::Drip && !is_beginning {
+                    let Some(bytes) = client.drip(&mut self.dice) else { return };
+                    bytes
+                } else if is_odd && self.dice.one_in(2) {
                     self.faults.count(FaultKind::HostileBytes);
                     client.source.hostile(style, &mut self.dice)
                 } else {
@@ -252,7 +292,11 @@ impl World {
                     break;
                 }
             }
-            if is_odd || style == ClientStyle::Flood {
+            if style == ClientStyle::Drip {
+                let until = now + 200 * MS;
+                client.pauses_until = until;
+                self.schedule(until, WorldEvent::Client(number));
+            } else if is_odd || style == ClientStyle::Flood {
                 let until = now + self.dice.between(1, 40) * MS;
                 client.pauses_until = until;
                 self.schedule(until, WorldEvent::Client(number));
@@ -309,6 +353,12 @@ impl World {
         let now = self.now;
         let client = &mut self.clients[number];
         let is_late = now >= self.plan.ends_at;
+        if client.plan.style == ClientStyle::Reset && !is_late {
+            if now >= self.clients[number].hangs_up_at {
+                self.client_hangs_up(number, link);
+            }
+            return;
+        }
         if !client.is_honest() && is_late {
             return self.client_hangs_up(number, link);
         }

@@ -31,7 +31,8 @@ pub trait ProxyUnderTest {
 impl ProxyUnderTest for ProxyEngine<SimulatedSystem> {
     fn begin(system: SimulatedSystem, plan: &WorldPlan, configuration: Configuration) -> Self {
         let deployment = configuration.deployment(plan);
-        let options = ProxyOptions::new(SERVER, deployment, configuration.policy(plan), profile(plan));
+        let mut options = ProxyOptions::new(SERVER, deployment, configuration.policy(plan), profile(plan));
+        options.connections_max = plan.connections;
         Self::new(system, plan.fronts.clone(), &options).expect("the configurations of worlds are right")
     }
 
@@ -117,7 +118,6 @@ impl PassedPair {
 impl PassThrough {
     fn accept(&mut self, front: usize) {
         let Ok((client, peer)) = self.system.accept(front) else {
-            self.system.reject(front);
             return;
         };
         let Ok(server) = self.system.connect(front, peer) else { return };

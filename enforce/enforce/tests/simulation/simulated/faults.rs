@@ -61,9 +61,11 @@ pub enum FaultKind {
     Callback,
     /// A hostile client sends invalid bytes.
     HostileBytes,
+    /// For a while the process may open hardly more files than it has open.
+    FilesRunOut,
 }
 
-pub const FAULT_KINDS: usize = FaultKind::HostileBytes as usize + 1;
+pub const FAULT_KINDS: usize = FaultKind::FilesRunOut as usize + 1;
 
 impl FaultKind {
     pub const ALL: [Self; FAULT_KINDS] = [
@@ -95,6 +97,7 @@ impl FaultKind {
         Self::ProxyStop,
         Self::Callback,
         Self::HostileBytes,
+        Self::FilesRunOut,
     ];
 
     /// Returns the number of chances per fault of a kind in a world that has it.
@@ -108,7 +111,7 @@ impl FaultKind {
             // Chances of these come with each step of the server on a connection.
             Self::ServerStall => 200,
             Self::ServerRestart => 12,
-            Self::Configuration | Self::WrongConfiguration => 2,
+            Self::Configuration | Self::WrongConfiguration | Self::FilesRunOut => 2,
             Self::ProxyDrain | Self::ProxyStop => 12,
             Self::Callback => 2,
             // Chances of these come with each request.
@@ -139,6 +142,7 @@ impl FaultKind {
                 | Self::ConnectFails
                 | Self::AcceptNoFiles
                 | Self::AcceptAborted
+                | Self::FilesRunOut
                 | Self::WatchFails
                 | Self::Configuration
                 | Self::ProxyDrain
@@ -160,11 +164,19 @@ impl FaultLog {
     /// that another world without it shows. A calm world has no faults that would excuse a late answer to
     /// the client with the highest priority.
     pub fn random(dice: &mut Dice, is_calm: bool) -> Self {
+        // The latest kind does not shift the choices of older worlds, whose seeds find mistakes.
+        let mut apart = dice.clone();
         let rates = FaultKind::ALL.map(|kind| {
+            let dice = if kind == FaultKind::FilesRunOut { &mut apart } else { &mut *dice };
             let is_present = dice.one_in(2) && (!is_calm || kind.is_harmless_to_others());
             if is_present { kind.usual_rate() * dice.between(1, 4) } else { 0 }
         });
         Self { rates, counts: [0; FAULT_KINDS] }
+    }
+
+    /// Returns rates and counts of a world without faults.
+    pub fn none() -> Self {
+        Self { rates: [0; FAULT_KINDS], counts: [0; FAULT_KINDS] }
     }
 
     /// Returns true if a fault happens now, and counts it.

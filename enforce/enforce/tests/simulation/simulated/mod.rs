@@ -5,6 +5,7 @@
 #![allow(dead_code, unreachable_pub, reason = "a test program and a bench program use parts of it")]
 
 mod accidents;
+pub mod attack;
 mod book;
 mod checks;
 mod client;

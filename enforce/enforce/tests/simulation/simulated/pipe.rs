@@ -26,6 +26,11 @@ impl BytePipe {
         if self.end_at.is_some() { 0 } else { self.capacity.saturating_sub(self.held) }
     }
 
+    /// Returns the number of bytes in flight or unread.
+    pub fn len(&self) -> usize {
+        self.held
+    }
+
     /// Returns true if it is empty.
     pub fn is_empty(&self) -> bool {
         self.held == 0

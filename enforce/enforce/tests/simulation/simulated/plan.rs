@@ -32,6 +32,10 @@ pub enum ClientStyle {
     Idle,
     /// It requests more than any server grants, and objects that do not exist.
     Greedy,
+    /// After an answer it sends a part of a request, and then a byte from time to time.
+    Drip,
+    /// It follows the protocol, and resets the connection when it has sent its requests.
+    Reset,
 }
 
 impl ClientStyle {
@@ -59,6 +63,8 @@ pub struct ClientPlan {
     pub front: usize,
     /// Network of its address, which determines its workload.
     pub network: usize,
+    /// Last number of its address; without one every client has its own.
+    pub host: Option<usize>,
     pub style: ClientStyle,
     /// Number of requests in flight.
     pub depth: usize,
@@ -71,6 +77,39 @@ pub struct ClientPlan {
     pub size_max: u64,
     /// Time of its first connection.
     pub begins_at: u64,
+}
+
+/// CPU time of system calls, nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct CallCost {
+    /// Any read or write.
+    pub call_ns: u64,
+    /// Each 4 KiB that a call moves or discards.
+    pub copy_4k_ns: u64,
+    /// A client accepted, with the connection to the server.
+    pub connect_ns: u64,
+    /// A connection closed.
+    pub close_ns: u64,
+}
+
+impl CallCost {
+    /// About the costs of Linux on a machine of 2020.
+    pub const USUAL: Self = Self { call_ns: 1500, copy_4k_ns: 800, connect_ns: 60_000, close_ns: 15_000 };
+
+    fn random(dice: &mut Dice) -> Self {
+        let scale = dice.below(4);
+        Self {
+            call_ns: Self::USUAL.call_ns * scale,
+            copy_4k_ns: Self::USUAL.copy_4k_ns * scale,
+            connect_ns: Self::USUAL.connect_ns * scale,
+            close_ns: Self::USUAL.close_ns * scale,
+        }
+    }
+
+    /// Returns the CPU time of copying bytes.
+    pub fn copying_ns(self, bytes: usize) -> u64 {
+        bytes as u64 * self.copy_4k_ns / 4096
+    }
 }
 
 /// Parameters of a world.
@@ -96,6 +135,16 @@ pub struct WorldPlan {
     pub nbd: (bool, bool),
     /// Maximum duration of a round of the proxy.
     pub round_ns: u64,
+    /// CPU time of the proxy's system calls.
+    pub cpu: CallCost,
+    /// Maximum number of clients of the proxy.
+    pub connections: u64,
+    /// Maximum number of files that the proxy may open.
+    pub files_max: usize,
+    /// True if the proxy learns of that when it starts.
+    pub are_files_known: bool,
+    /// Capacity and latency of all connections; without it they are random.
+    pub link: Option<(usize, u64)>,
     /// True if no fault excuses a late answer to the highest priority.
     pub is_calm: bool,
     pub clients: Vec<ClientPlan>,
@@ -130,6 +179,11 @@ impl WorldPlan {
             limit: (dice.between(20, 500), dice.between(1, 50)),
             nbd: (dice.one_in(2), dice.one_in(3)),
             round_ns: dice.between(200, 20_000),
+            cpu: CallCost::random(&mut Dice::new(seed, 3)),
+            connections: 1024,
+            files_max: usize::MAX,
+            are_files_known: true,
+            link: None,
             is_calm,
             clients: Vec::new(),
             ends_at,
@@ -159,6 +213,7 @@ impl WorldPlan {
             self.clients.push(ClientPlan {
                 front: dice.index(self.fronts.len()),
                 network,
+                host: None,
                 style,
                 depth: dice.pick(&[1, 1, 2, 4, 8, 16, 64]),
                 think_ns: dice.pick(&[0, 10_000, 500_000, 5 * MS]),
@@ -175,6 +230,7 @@ impl WorldPlan {
         self.clients.push(ClientPlan {
             front: dice.index(self.fronts.len()),
             network: 2,
+            host: None,
             style: ClientStyle::Flood,
             depth: 64,
             think_ns: 0,

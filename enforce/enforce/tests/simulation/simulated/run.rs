@@ -33,6 +33,8 @@ pub struct WorldReport {
     pub rounds: u64,
     /// Number of answers to honest clients.
     pub answered: u64,
+    /// Times from the requests of the first client to their answers, ascending.
+    pub latencies: Vec<u64>,
     /// Maximum number of bytes of requests, and of replies, that the proxy held for one connection.
     pub most_held: [u64; 2],
     /// Maximum number of consecutive rounds with ready events but without progress.
@@ -50,7 +52,16 @@ pub fn play_pass_through(seed: u64) -> WorldReport {
 }
 
 fn play_with<P: ProxyUnderTest>(seed: u64, mistake: Option<ProxyMistake>, keeps_log: bool) -> WorldReport {
-    let plan = WorldPlan::new(seed);
+    play_plan::<P>(WorldPlan::new(seed), mistake, keeps_log)
+}
+
+/// Plays the world of a plan.
+pub fn play_plan<P: ProxyUnderTest>(
+    plan: WorldPlan,
+    mistake: Option<ProxyMistake>,
+    keeps_log: bool,
+) -> WorldReport {
+    let seed = plan.seed;
     let mut world = World::new(plan);
     world.log = keeps_log.then(Vec::new);
     world.tampering = mistake.map(|mistake| Tampering::new(mistake, seed));
@@ -77,6 +88,8 @@ fn report(world: &mut World) -> WorldReport {
     for session in &world.sessions {
         most_held = [0, 1].map(|place| most_held[place].max(session.most_held[place]));
     }
+    let mut latencies = world.clients.first().map_or_else(Vec::new, |client| client.latencies.clone());
+    latencies.sort_unstable();
     WorldReport {
         seed: world.plan.seed,
         violations: std::mem::take(&mut world.violations),
@@ -85,6 +98,7 @@ fn report(world: &mut World) -> WorldReport {
         simulated_ns: world.now - SECOND,
         rounds: world.rounds,
         answered: world.clients.iter().map(|client| client.answered).sum(),
+        latencies,
         most_held,
         most_idle_rounds: world.most_idle_rounds,
     }
@@ -180,7 +194,7 @@ fn excuse_all(world: &Rc<RefCell<World>>, why: &'static str) {
 fn renew(world: &Rc<RefCell<World>>) {
     let mut world = world.borrow_mut();
     world.generation += 1;
-    (world.is_draining, world.is_listening) = (false, true);
+    (world.is_draining, world.is_listening, world.reports_clients) = (false, true, true);
     world.restart_limits();
     world.configured_at = world.now;
     world.note(|| "another proxy begins".to_owned());

@@ -16,6 +16,9 @@ use std::rc::Rc;
 /// Maximum number of consecutive rounds with ready events but without progress.
 const CIRCLES_MAX: u64 = 400;
 
+/// The error of a process that may open no more files.
+const NO_FILES: i32 = 24;
+
 /// A world, as the proxy's machine.
 #[derive(Debug, Clone)]
 pub struct SimulatedSystem(pub Rc<RefCell<World>>);
@@ -79,11 +82,20 @@ impl System for SimulatedSystem {
         Ok((self.open(link), address))
     }
 
-    fn reject(&mut self, front: usize) -> bool {
-        let mut world = self.0.borrow_mut();
-        let Some(link) = world.fronts[front].backlog.pop_front() else { return false };
-        world.proxy_closes(link);
-        true
+    fn restore_reserve(&mut self) -> bool {
+        self.0.borrow_mut().restore_files()
+    }
+
+    fn clients_max(&self) -> u64 {
+        let world = self.0.borrow();
+        if !world.plan.are_files_known {
+            return u64::MAX;
+        }
+        (world.files_max.saturating_sub(world.files_in_use()) / 2) as u64
+    }
+
+    fn report_clients(&mut self, are_reported: bool) {
+        self.0.borrow_mut().reports_clients = are_reported;
     }
 
     fn connect(&mut self, front: usize, client: SocketAddr) -> io::Result<SimulatedStream> {
@@ -91,6 +103,9 @@ impl System for SimulatedSystem {
         let World { faults, dice, .. } = &mut *world;
         if faults.strikes(FaultKind::ConnectFails, dice) {
             return Err(io::ErrorKind::AddrNotAvailable.into());
+        }
+        if !world.open_file() {
+            return Err(io::Error::from_raw_os_error(NO_FILES));
         }
         let link = world.open_server_link(front, client);
         drop(world);
@@ -143,8 +158,10 @@ impl World {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         if self.faults.strikes(FaultKind::AcceptNoFiles, &mut self.dice) {
-            // Too many open files.
-            return Err(io::Error::from_raw_os_error(24));
+            return Err(io::Error::from_raw_os_error(NO_FILES));
+        }
+        if !self.open_file() {
+            return Err(io::Error::from_raw_os_error(NO_FILES));
         }
         let link = self.fronts[front].backlog.pop_front().expect("it is not empty");
         if self.faults.strikes(FaultKind::AcceptAborted, &mut self.dice) {
@@ -152,6 +169,7 @@ impl World {
             return Err(io::ErrorKind::ConnectionAborted.into());
         }
         self.progress += 1;
+        self.cpu_ns += self.plan.cpu.connect_ns;
         Ok(link)
     }
 
@@ -170,16 +188,22 @@ impl World {
             link.from_proxy.lose();
         }
         let at = link.from_proxy.end(now + link.latency_ns);
-        if let Some(session) = link.session {
+        let session = link.session;
+        if let Some(session) = session {
             self.sessions[session].is_over = true;
+            if self.is_short_of_files() {
+                self.sessions[session].excuse("there were no files");
+            }
         }
         self.progress += 1;
+        self.cpu_ns += self.plan.cpu.close_ns + self.unread_cost_ns(number);
         self.note(|| format!("proxy closes link {number}"));
         self.schedule(at, WorldEvent::Look(number));
     }
 
     fn proxy_reads(&mut self, number: usize, buffer: &mut [u8]) -> io::Result<usize> {
         let now = self.now;
+        self.cpu_ns += self.plan.cpu.call_ns;
         self.links[number].check_usable(now)?;
         let link = &mut self.links[number];
         if !link.to_proxy.has_bytes(now) {
@@ -197,6 +221,7 @@ impl World {
         let link = &mut self.links[number];
         let bytes = link.to_proxy.pop(most, now);
         buffer[..bytes.len()].copy_from_slice(&bytes);
+        self.cpu_ns += self.plan.cpu.copying_ns(bytes.len());
         let latency = link.latency_ns;
         let session = link.session;
         let is_client = matches!(link.far, FarEnd::Client(_));
@@ -219,6 +244,7 @@ impl World {
     fn proxy_writes(&mut self, number: usize, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         let now = self.now;
         let len: usize = pieces.iter().map(|piece| piece.len()).sum();
+        self.cpu_ns += self.plan.cpu.call_ns;
         self.links[number].check_usable(now)?;
         let link = &mut self.links[number];
         if link.from_proxy.is_ended() && !link.is_far_gone {
@@ -255,12 +281,18 @@ impl World {
         } else {
             passed = self.pass_to_server(number, &passed);
         }
+        self.cpu_ns += self.plan.cpu.copying_ns(count);
         self.note(|| format!("proxy writes {count} of {len} bytes to link {number}"));
         let link = &mut self.links[number];
         let at = link.from_proxy.push(&passed, now + link.latency_ns);
         self.progress += 1;
         self.schedule(at, WorldEvent::Look(number));
         Ok(count)
+    }
+
+    /// Returns the CPU time of discarding the bytes that the proxy has not read.
+    fn unread_cost_ns(&self, number: usize) -> u64 {
+        self.plan.cpu.copying_ns(self.links[number].to_proxy.len())
     }
 
     /// Notes that the server does not accept the proxy's bytes.
@@ -315,7 +347,9 @@ impl World {
             let left = until.map(|until| i128::from(until) - i128::from(self.now));
             self.note(|| format!("the proxy waits for {left:?} ns"));
         }
-        self.now += 1 + self.dice.below(self.plan.round_ns);
+        let worked = std::mem::take(&mut self.cpu_ns);
+        let worked = worked + 1 + self.dice.below(self.plan.round_ns);
+        self.pass_time(worked);
         if self.faults.strikes(FaultKind::ClockJump, &mut self.dice) {
             self.note(|| "the proxy does not run for a while".to_owned());
             let jump = self.dice.between(1, 2000) * self.dice.pick(&[MS / 100, MS, 3 * MS]);
@@ -359,7 +393,7 @@ impl World {
     /// Collects the ready events that the proxy waits for, in random order; sometimes not all of them.
     fn collect_events(&mut self, events: &mut Vec<SystemEvent>) {
         for front in 0..self.fronts.len() {
-            if self.is_listening && !self.fronts[front].backlog.is_empty() {
+            if self.is_listening && self.reports_clients && !self.fronts[front].backlog.is_empty() {
                 events.push(SystemEvent::Incoming(front));
             }
         }

@@ -17,6 +17,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 /// Maximum number of violations kept for a world.
 const VIOLATIONS_MAX: usize = 5;
+/// Files that a proxy keeps in reserve.
+const FILES_RESERVED: usize = 4;
 /// Time for which honest clients wait for answers after their end.
 pub const LEAVES_AFTER_NS: u64 = 30 * SECOND;
 /// Time for which a world continues after its clients should have ended.
@@ -39,6 +41,8 @@ pub enum WorldEvent {
     Accident,
     /// The server behind a front runs again.
     ServerStarts(usize),
+    /// The process may open more files again.
+    FilesReturn,
 }
 
 /// An action of control on a proxy between two rounds.
@@ -105,6 +109,16 @@ pub struct World {
     pub is_draining: bool,
     /// True if the proxy listens.
     pub is_listening: bool,
+    /// True if the proxy wants to know of clients that wait.
+    pub reports_clients: bool,
+    /// Maximum number of files that the proxy may have open.
+    pub files_max: usize,
+    /// Time until which that is less than usual.
+    pub files_short_until: u64,
+    /// Files that the proxy keeps in reserve.
+    pub files_reserved: usize,
+    /// CPU time of the proxy's system calls since its latest wait.
+    pub cpu_ns: u64,
     /// Pending actions of control.
     pub actions: VecDeque<ControlAction>,
     pub violations: Vec<String>,
@@ -162,6 +176,11 @@ impl World {
             generation: 0,
             is_draining: false,
             is_listening: true,
+            reports_clients: true,
+            files_max: plan.files_max,
+            files_short_until: 0,
+            files_reserved: FILES_RESERVED,
+            cpu_ns: 0,
             actions: VecDeque::new(),
             violations: Vec::new(),
             log: None,
@@ -216,6 +235,11 @@ impl World {
                 WorldEvent::DeviceResumes => self.start_service(),
                 WorldEvent::Accident => self.accident(),
                 WorldEvent::ServerStarts(front) => self.fronts[front].is_down = false,
+                WorldEvent::FilesReturn => {
+                    if self.now >= self.files_short_until {
+                        self.files_max = usize::MAX;
+                    }
+                }
             }
         }
     }
@@ -232,7 +256,8 @@ impl World {
     pub fn open_client_link(&mut self, number: usize) -> usize {
         let plan = self.clients[number].plan;
         self.next_port = self.next_port.checked_add(1).unwrap_or(10_000);
-        let host = u8::try_from(number + 1).expect("there are few clients");
+        let host = plan.host.unwrap_or(number + 1);
+        let host = u8::try_from(host).expect("there are few clients");
         let network = u8::try_from(plan.network).expect("there are few networks");
         let address = SocketAddr::from((Ipv4Addr::new(10, 1, network, host), self.next_port));
         let link = self.add_link(plan.front, address, FarEnd::Client(number));
@@ -243,15 +268,18 @@ impl World {
     }
 
     fn add_link(&mut self, front: usize, address: SocketAddr, far: FarEnd) -> usize {
-        let capacity = self.dice.pick(&[600, 4 << 10, 64 << 10, 256 << 10]);
+        let sizes = [600, 4 << 10, 64 << 10, 256 << 10];
+        let drawn = (self.dice.pick(&sizes), self.dice.pick(&sizes), self.dice.between(1_000, 200_000));
+        let fixed = self.plan.link.map(|(capacity, latency)| (capacity, capacity, latency));
+        let (capacity, answers, latency_ns) = fixed.unwrap_or(drawn);
         self.links.push(Link {
             front,
             address,
             session: None,
             far,
             to_proxy: BytePipe::new(capacity),
-            from_proxy: BytePipe::new(self.dice.pick(&[600, 4 << 10, 64 << 10, 256 << 10])),
-            latency_ns: self.dice.between(1_000, 200_000),
+            from_proxy: BytePipe::new(answers),
+            latency_ns,
             made_at: None,
             is_refused: false,
             reset_at: None,
@@ -301,6 +329,34 @@ impl World {
         let at = self.links[link].made_at;
         self.note(|| format!("session {session} begins: links {client_link} and {link}, {protocol:?}, network {network}, made at {at:?}"));
         link
+    }
+
+    /// Returns the number of files that the proxy has open.
+    pub fn files_in_use(&self) -> usize {
+        self.open_links.len() + self.files_reserved
+    }
+
+    /// Opens a file of the proxy, if necessary in place of one of its reserve.
+    pub fn open_file(&mut self) -> bool {
+        if self.files_in_use() >= self.files_max {
+            if self.files_reserved == 0 {
+                return false;
+            }
+            self.files_reserved -= 1;
+        }
+        true
+    }
+
+    /// Fills the reserve of files. Returns false if that is not possible.
+    pub fn restore_files(&mut self) -> bool {
+        let room = self.files_max.saturating_sub(self.open_links.len());
+        self.files_reserved = self.files_reserved.max(room.min(FILES_RESERVED));
+        self.files_reserved == FILES_RESERVED
+    }
+
+    /// Returns true while the proxy may have to close connections for lack of files.
+    pub fn is_short_of_files(&self) -> bool {
+        self.files_max < usize::MAX || self.now < self.files_short_until + SECOND
     }
 
     /// Returns an excuse for closing a client that was never accepted.
