@@ -54,7 +54,7 @@ pub use error::ProtocolError;
 pub use limits::ParserLimits;
 pub use message::{
     Extent, GrantedMount, InjectedBarrier, ParseStep, Position, ReplyExpectation, ReplyHead, RequestClass,
-    RequestHead,
+    RequestHead, RequestRewrite,
 };
 pub use protocol::{ConnectionAge, ExportSource, PROTOCOLS, Protocol, ProtocolRow};
 
@@ -101,6 +101,33 @@ pub trait ProtocolParser: Send + std::fmt::Debug {
     /// None where nothing would answer: protocols without such requests, and requests that end the connection.
     fn inject_barrier(&mut self) -> Option<InjectedBarrier> {
         None
+    }
+
+    /// Prepares the parser for a proxy between client and server, which calls [`Self::take_rewrite`] behind every request
+    /// and [`Self::take_own_reply`] behind every reply. Requests that the server must not see are then answered in its
+    /// place, and a request of very many keys is read as several. An observer does not call it.
+    fn mediate(&mut self) {}
+
+    /// The bytes to send in place of the first bytes of the latest request, if they differ.
+    fn take_rewrite(&mut self) -> Option<RequestRewrite> {
+        None
+    }
+
+    /// The bytes to send to the client in place of the latest reply, which is [`ReplyHead::is_injected`].
+    fn take_own_reply(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Returns true if the server leaves requests behind the latest one unread until that is answered.
+    fn is_blocked(&self) -> bool {
+        false
+    }
+
+    /// The bytes that tell a client why its connection ends after this error in its requests; empty if the protocol has
+    /// none.
+    fn farewell(&self, error: &ProtocolError) -> Vec<u8> {
+        let _ = error;
+        Vec::new()
     }
 
     /// The number of requests that wait for a reply. A request beyond [`ParserLimits::in_flight`] is an error, so a

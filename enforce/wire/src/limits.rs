@@ -21,15 +21,16 @@ pub struct ParserLimits {
 }
 
 impl ParserLimits {
-    /// Limits for RPC. Servers accept 1 MiB of data by default, the longest credentials and handle take 1 KiB, and
-    /// NFSv4 compounds are read as far as a head may reach.
-    pub const RPC: Self = Self { message: Bytes(4 << 20), head: 4 << 10, fragments: 4096, in_flight: 4096 };
-    /// Limits for NBD. Servers that advertise a largest payload advertise 32 MiB, and names have up to 4 KiB.
-    pub const NBD: Self = Self { message: Bytes(32 << 20), head: 8 << 10, fragments: 1, in_flight: 4096 };
-    /// Limits for memcached. A server can be configured for values of up to 1 GiB, and a line of 64 KiB holds some
-    /// 250 of the longest keys.
+    /// Limits for RPC. nfs-ganesha grants reads and writes of up to 64 MiB, Linux of 1 MiB. The longest credentials and
+    /// handle take 1 KiB, and NFSv4 compounds are read as far as a head may reach.
+    pub const RPC: Self = Self { message: Bytes(1 << 30), head: 4 << 10, fragments: 4096, in_flight: 4096 };
+    /// Limits for NBD. A length has 32 bits, and the server refuses what is too large for it. Names have up to 4 KiB.
+    pub const NBD: Self =
+        Self { message: Bytes(u32::MAX as u64), head: 8 << 10, fragments: 1, in_flight: 4096 };
+    /// Limits for memcached. A length has 31 bits in text and 32 in binary messages, and the server refuses what is too
+    /// large for it. A line of 64 KiB holds some 250 of the longest keys; longer lists are read in parts.
     pub const MEMCACHED: Self =
-        Self { message: Bytes(1 << 30), head: 64 << 10, fragments: 1, in_flight: 16 << 10 };
+        Self { message: Bytes(u32::MAX as u64), head: 64 << 10, fragments: 1, in_flight: 16 << 10 };
     /// Limits for HTTP/1. Servers accept heads of 8 to 64 KiB; a body may have a tebibyte and a million chunks.
     pub const HTTP: Self =
         Self { message: Bytes(1 << 40), head: 64 << 10, fragments: 1 << 20, in_flight: 4096 };

@@ -82,6 +82,9 @@ pub struct RequestHead {
     /// Object and offset of a read or write of a file or volume, if the head shows them.
     pub position: Option<Position>,
     pub reply: ReplyExpectation,
+    /// Number of keys that the request looks up, at least 1. For a list of keys that goes on behind the head, those in
+    /// the head.
+    pub keys: u32,
     /// An RPC call whose xid is already in flight. The server may answer such a call once or twice.
     pub is_retransmission: bool,
     /// Not a request but the client's RPC reply to a call that the server made on the same connection.
@@ -92,7 +95,7 @@ impl RequestHead {
     /// Returns the head of a request that neither reads nor writes.
     pub(crate) fn control(id: u64, reply: ReplyExpectation) -> Self {
         let class = RequestClass::Control;
-        Self { id, class, position: None, reply, is_retransmission: false, is_callback_reply: false }
+        Self { id, class, position: None, reply, keys: 1, is_retransmission: false, is_callback_reply: false }
     }
 }
 
@@ -109,7 +112,7 @@ pub struct ReplyHead {
     /// retransmitted RPC call, an RPC server's call to its client, and memcached's error for a request
     /// without replies.
     pub is_solicited: bool,
-    /// The reply answers an [`InjectedBarrier`] and must not reach the client.
+    /// The reply answers an [`InjectedBarrier`] or a [`RequestRewrite`] and must not reach the client.
     pub is_injected: bool,
 }
 
@@ -129,4 +132,13 @@ pub struct InjectedBarrier {
     pub id: u64,
     /// Bytes to send to the server.
     pub bytes: &'static [u8],
+}
+
+/// Bytes that a proxy sends to the server in place of bytes of its client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestRewrite {
+    /// Number of bytes of the request, from its first one, that are not sent; all of them if there are fewer.
+    pub skip: u64,
+    /// Bytes to send in front of the rest.
+    pub bytes: Vec<u8>,
 }

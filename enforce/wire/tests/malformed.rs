@@ -34,10 +34,10 @@ fn rpc() {
     table(
         Watch::rpc,
         &[
-            (&[(CLIENT, b"GET / HTTP/1.1\r\n")], "RPC record in bytes: at most 4194304, found 1195725856"),
+            (&[(CLIENT, b"GET / HTTP/1.1\r\n")], "RPC record in bytes: at most 1073741824, found 1195725856"),
             (
-                &[(CLIENT, &words(&[RECORD | 4_194_305]))],
-                "RPC record in bytes: at most 4194304, found 4194305",
+                &[(CLIENT, &words(&[RECORD | 1_073_741_825]))],
+                "RPC record in bytes: at most 1073741824, found 1073741825",
             ),
             (&[(CLIENT, &words(&[RECORD]))], "RPC xid: needs 4 bytes, the message has 0 left"),
             (
@@ -206,9 +206,8 @@ fn nbd_handshake() {
 fn nbd_transmission() {
     let framings = [Framing::Simple, Framing::Structured, Framing::Extended];
     let read = words(&[0x2560_9513, 0, 0, 7, 0, 0, 512]);
-    let on = |framing| {
-        move || Watch::new(NbdParser::after_handshake(ParserLimits::NBD, framing), ParserLimits::NBD)
-    };
+    let limits = ParserLimits { message: Bytes(32 << 20), ..ParserLimits::NBD };
+    let on = |framing| move || Watch::new(NbdParser::after_handshake(limits, framing), limits);
     let write = words(&[0x2560_9513, 1, 0, 7, 0, 0, 33_554_433]);
     let big_read = words(&[0x2560_9513, 0, 0, 7, 0, 0, 33_554_433]);
     let simple = words(&[0x6744_6698, 0, 0, 7]);

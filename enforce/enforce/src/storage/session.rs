@@ -15,6 +15,9 @@
 //! **Clients that do not read.** The waiting requests of a client that does not read its replies leave the
 //! queue until it has read them. Replies to requests already at the server are read in the meantime.
 //!
+//! **Errors of clients.** Where a client's bytes cannot be parsed any further, the requests before them are still
+//! served. Then the client is told the reason, if its protocol has words for it, and the session ends.
+//!
 //! **Order.** memcached answers in order, so all requests of its clients stay in one queue. With other
 //! protocols control requests have their own queue. A control request without a reply (a client's goodbye) is
 //! forwarded after all earlier requests, and so is the end of the client's stream. A client's answer to a
@@ -45,7 +48,7 @@ use phase::ClientPhase;
 use server_connection::ServerSide;
 pub(super) use shutdown::SessionOrder;
 use std::net::SocketAddr;
-use wire::{ConnectionAge, ExportSource, Protocol, ProtocolParser};
+use wire::{ConnectionAge, ExportSource, Protocol, ProtocolError, ProtocolParser};
 
 /// A client's connection and the connection to the server behind it. Times are in nanoseconds since the proxy
 /// started.
@@ -67,6 +70,8 @@ pub(super) struct ProxySession {
     pub(super) client: ClientSide,
     pub(super) server: ServerSide,
     incoming: Option<IncomingRequest>,
+    /// The client's bytes cannot be parsed any further; earlier requests are still answered.
+    broken: Option<BrokenStream>,
     /// A complete request whose beginning was forwarded before its dispatch: no other bytes may come in
     /// between.
     ahead: Option<u32>,
@@ -89,6 +94,14 @@ pub(super) struct ProxySession {
     pub(super) round: u64,
 }
 
+/// A client's stream that cannot be parsed any further.
+#[derive(Debug)]
+struct BrokenStream {
+    error: ProtocolError,
+    /// The client was told.
+    is_told: bool,
+}
+
 /// State of the connection to the client.
 #[derive(Debug)]
 pub(super) struct ClientSide {
@@ -109,12 +122,14 @@ pub(super) struct ClientSide {
 impl ProxySession {
     /// Creates the session of a connected client, whose connection to the server has begun.
     pub(super) fn new(slot: usize, protocol: Protocol, peer: SocketAddr, address: usize, now: u64) -> Self {
+        let mut codec = protocol.parser(ConnectionAge::New);
+        codec.mediate();
         Self {
             slot,
             peer,
             address,
             protocol,
-            codec: protocol.parser(ConnectionAge::New),
+            codec,
             flow: UNKNOWN_FLOW,
             export: None,
             is_export_reported: false,
@@ -128,6 +143,7 @@ impl ProxySession {
             },
             server: ServerSide::new(now),
             incoming: None,
+            broken: None,
             ahead: None,
             goodbye: None,
             waiting: Vec::new(),

@@ -37,29 +37,20 @@ fn wrong(protocol: Protocol) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
     match protocol {
         Protocol::Nbd => (
             vec![option(u32::MAX), option(70_000), words(&[77]), [0; 200].to_vec()],
-            vec![
-                command(0, 1 << 30),
-                command(1, u32::MAX),
-                vec![0xff; 50],
-                [command(0, 10), command(0, 10)].concat(),
-            ],
+            vec![vec![0xff; 50], [command(0, 10), vec![0; 28]].concat()],
         ),
         Protocol::Memcached => (
             vec![
-                b"set k 0 0 2000000000\r\n".to_vec(),
-                b"set k 0 0 -1\r\n".to_vec(),
-                b"get ".iter().chain(&[b'k'; 70_000]).copied().collect(),
-                [b"set ", &[b'k'; 251][..], b" 0 0 1\r\n"].concat(),
-                b"watch fetchers\r\n".to_vec(),
-                [&[0xfe; 300][..], b"\n"].concat(),
+                b"mg ".iter().chain(&[b'k'; 70_000]).copied().collect(),
+                b"get".iter().chain(&[b' '; 70_000]).copied().collect(),
                 vec![0x80; 24],
             ],
-            vec![b"\r\n\r\n\0\0\n".to_vec()],
+            vec![b"\r\n\r\n\0\0\n".iter().chain(&[b'k'; 70_000]).copied().collect()],
         ),
         Protocol::Nfs => (
             vec![
                 words(&[u32::MAX]),
-                words(&[5 << 20]),
+                words(&[5 << 28]),
                 vec![0; 4 * 5000],
                 flood,
                 call(&[0, 1 << 30]),
@@ -247,11 +238,16 @@ fn breaking_the_protocol_frees_no_slot() {
     let mut stream = proxy.connect();
     stream.write_all(&b"get hold\r\n".repeat(5)).unwrap();
     wait_for_status(&proxy, "a queue", |snapshot| snapshot.outstanding == 2);
-    stream.write_all(b"set k 0 0 nonsense\r\n").unwrap();
-    read_to_end(&mut stream);
-    let snapshot = wait_for_status(&proxy, "the queue to go", |snapshot| snapshot.waiting == 0);
-    assert_eq!(snapshot.outstanding, 2);
+    stream.write_all(&[b'x'; 70_000]).unwrap();
+    // Its requests stay, and so does their place in the queue.
+    for _ in 0..20 {
+        let snapshot = wait_for_status(&proxy, "the queue", |snapshot| snapshot.waiting == 3);
+        assert_eq!(snapshot.outstanding, 2);
+    }
     server.store.open();
+    let heard = read_to_end(&mut stream);
+    let farewell = b"CLIENT_ERROR memcached line in bytes: at most 65536, found 65537\r\n";
+    assert_eq!(heard, [&b"END\r\n".repeat(5)[..], farewell].concat(), "requests before it are answered");
     assert_eq!(drain_empty(proxy), 1);
 }
 

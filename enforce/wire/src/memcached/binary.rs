@@ -1,45 +1,16 @@
 //! The binary protocol: headers of 24 bytes, then extras, key and value.
 
+use super::barrier::BINARY_BARRIER;
 use super::command::MemcachedCommand;
-use super::expected_reply::{BINARY_NOOP, ExpectedReply, MemcachedReply, ReplyKind};
+use super::expected_reply::{ExpectedReply, MemcachedReply, ReplyKind};
 use crate::fields::{HeadError, check_at_most, check_equal, first_bytes, u16_at, u32_at};
-use crate::{ParserLimits, ProtocolError, ReplyExpectation, RequestClass};
+use crate::{ParserLimits, ProtocolError, ReplyExpectation, RequestClass, RequestRewrite};
 use units::Bytes;
 
 /// The first byte of a request, by which a connection is known to be binary.
 pub(super) const REQUEST_MAGIC: u8 = 0x80;
 const REPLY_MAGIC: u8 = 0x81;
 const HEADER_LEN: usize = 24;
-
-/// A no-op with an opaque value of the parser's own.
-pub(super) const BARRIER: [u8; HEADER_LEN] = [
-    REQUEST_MAGIC,
-    BINARY_NOOP,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    b't',
-    b'w',
-    b'i',
-    b'r',
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-];
-/// The opaque value of [`BARRIER`].
-pub(super) const BARRIER_OPAQUE: u32 = u32::from_be_bytes(*b"twir");
 
 const QUIT: u8 = 0x07;
 const STAT: u8 = 0x10;
@@ -113,9 +84,38 @@ impl<'a> BinaryHeader<'a> {
     }
 }
 
-pub(super) fn request(buffer: &[u8], limits: &ParserLimits) -> Result<MemcachedCommand, HeadError> {
+/// The reply that a command is unknown.
+pub(super) fn unknown_command(opcode: u8, opaque: u32) -> Vec<u8> {
+    const TEXT: &[u8] = b"Unknown command";
+    const LEN: [u8; 4] = [0, 0, 0, 15];
+    let mut reply = vec![REPLY_MAGIC, opcode, 0, 0, 0, 0, 0, 0x81];
+    reply.extend(LEN);
+    reply.extend(opaque.to_be_bytes());
+    reply.extend([0; 8]);
+    reply.extend(TEXT);
+    reply
+}
+
+/// Reads a request. With `mediates`, an unknown command with a body becomes a no-op.
+pub(super) fn request(
+    buffer: &[u8],
+    limits: &ParserLimits,
+    mediates: bool,
+) -> Result<MemcachedCommand, HeadError> {
     let header = BinaryHeader::read(buffer, REQUEST_MAGIC, "0x80 (request)", limits)?;
     if header.body > 0 && !is_known(header.opcode()) {
+        if mediates {
+            return Ok(MemcachedCommand {
+                class: RequestClass::Control,
+                reply: ReplyExpectation::Always,
+                expected: ExpectedReply::OwnBinary { opcode: header.opcode(), opaque: header.opaque() },
+                ends_connection: false,
+                keys: 1,
+                rewrite: Some(RequestRewrite { skip: u64::MAX, bytes: BINARY_BARRIER.to_vec() }),
+                head: HEADER_LEN,
+                len: header.message_len(),
+            });
+        }
         let field = "memcached binary opcode";
         let expected = "a known one, or no body";
         return Err(ProtocolError::Value { field, expected, found: header.opcode().into() }.into());
@@ -134,7 +134,8 @@ pub(super) fn request(buffer: &[u8], limits: &ParserLimits) -> Result<MemcachedC
     let expected = ExpectedReply::Binary { opcode, opaque: header.opaque() };
     let ends_connection = opcode == QUIT;
     let len = header.message_len();
-    Ok(MemcachedCommand { class, reply, expected, ends_connection, head: HEADER_LEN, len })
+    let head = HEADER_LEN;
+    Ok(MemcachedCommand { class, reply, expected, ends_connection, keys: 1, rewrite: None, head, len })
 }
 
 pub(super) fn reply(buffer: &[u8], limits: &ParserLimits) -> Result<MemcachedReply, HeadError> {

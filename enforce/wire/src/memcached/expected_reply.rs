@@ -1,9 +1,7 @@
 //! Matching of replies with requests.
 
+use super::barrier::{BARRIER_OPAQUE, BINARY_NOOP};
 use std::num::NonZeroU64;
-
-/// The opcode of the binary protocol's no-op.
-pub(super) const BINARY_NOOP: u8 = 0x0a;
 
 /// Expected reply to a request in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +26,40 @@ pub(super) enum ExpectedReply {
     },
     /// A binary reply with this opcode (that of the loud form) and opaque value.
     Binary { opcode: u8, opaque: u32 },
+    /// The version, which was asked for in place of a text command. The client is answered this.
+    OwnLine(OwnLine),
+    /// The no-op that was sent in place of a binary command. The client is told that its command is unknown.
+    OwnBinary { opcode: u8, opaque: u32 },
+}
+
+/// Answer to a command that the server does not see: what memcached 1.6 would say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OwnLine {
+    /// The name of the command, or the number of its words.
+    Error,
+    /// A word of the command.
+    BadLine,
+    /// More than 16 flags of a meta command.
+    TooManyFlags,
+    /// A line that memcached would not read to its end.
+    TooLong,
+    /// A command that the proxy cannot follow.
+    Watch,
+    /// No answer to an erroneous command with `noreply`.
+    Nothing,
+}
+
+impl OwnLine {
+    pub(super) fn bytes(self) -> &'static [u8] {
+        match self {
+            Self::Error => b"ERROR\r\n",
+            Self::BadLine => b"CLIENT_ERROR bad command line format\r\n",
+            Self::TooManyFlags => b"CLIENT_ERROR options flags too long\r\n",
+            Self::TooLong => b"CLIENT_ERROR line too long\r\n",
+            Self::Watch => b"CLIENT_ERROR watch is refused: connect without the proxy\r\n",
+            Self::Nothing => b"",
+        }
+    }
 }
 
 /// Lines before the end of a list.
@@ -106,7 +138,10 @@ impl ExpectedReply {
                 Self::Binary { opcode, opaque },
                 ReplyKind::Binary { opcode: reply_opcode, opaque: reply_opaque, more },
             ) => (opcode == reply_opcode && opaque == reply_opaque).then_some(!more),
-            (Self::Binary { .. }, _) | (_, ReplyKind::Binary { .. }) => None,
+            (Self::OwnBinary { .. }, ReplyKind::Binary { opcode, opaque, .. }) => {
+                (opcode == BINARY_NOOP && opaque == BARRIER_OPAQUE).then_some(true)
+            }
+            (Self::Binary { .. } | Self::OwnBinary { .. }, _) | (_, ReplyKind::Binary { .. }) => None,
             (_, ReplyKind::Error) => self.may_fail().then_some(true),
             (Self::Values, ReplyKind::Value) => Some(false),
             (Self::Values | Self::List(ListItem::Stat | ListItem::Key), ReplyKind::End) => Some(true),
@@ -115,7 +150,7 @@ impl ExpectedReply {
             (Self::Item(item), ReplyKind::ListItem(reply_item)) if item == reply_item => Some(true),
             // A list is answered by one line after `stats reset`, or when the crawler is busy.
             (Self::List(_) | Self::Item(_) | Self::Line, ReplyKind::OtherLine) => Some(true),
-            (Self::Version, ReplyKind::Version) => Some(true),
+            (Self::Version | Self::OwnLine(_), ReplyKind::Version) => Some(true),
             (Self::Meta { command, quiet, opaque }, ReplyKind::Meta(code, reply_opaque)) => {
                 // The reply to a miss may omit flags.
                 let is_same = reply_opaque == opaque || (reply_opaque.is_none() && code == MetaCode::En);
@@ -127,7 +162,7 @@ impl ExpectedReply {
 
     /// Returns true if the request can be answered with an error line, which a no-op cannot.
     pub(super) fn may_fail(&self) -> bool {
-        !matches!(self, Self::Meta { command: MetaCommand::Noop, .. })
+        !matches!(self, Self::Meta { command: MetaCommand::Noop, .. } | Self::OwnLine(_))
     }
 
     /// Returns true if the server hands the connection to its crawler. Requests received behind such a
@@ -140,7 +175,7 @@ impl ExpectedReply {
     /// requests.
     pub(super) fn is_barrier(&self) -> bool {
         match self {
-            Self::Version => true,
+            Self::Version | Self::OwnLine(_) | Self::OwnBinary { .. } => true,
             Self::Meta { command, .. } => *command == MetaCommand::Noop,
             Self::Binary { opcode, .. } => *opcode == BINARY_NOOP,
             Self::Values | Self::Line | Self::List(_) | Self::Item(_) => false,
@@ -152,12 +187,14 @@ impl ExpectedReply {
         match self {
             Self::Values => "VALUE, END or an error, for get",
             Self::Line => "one line, for a text command",
-            Self::Version => "VERSION, for version",
+            Self::Version | Self::OwnLine(_) => "VERSION, for version",
             Self::Item(_) => "one STAT line, for stats",
             Self::List(ListItem::Stat) => "STAT lines and END, for stats",
             Self::List(_) => "items and their end, for lru_crawler",
             Self::Meta { .. } => "a meta code of the first request not answered, with its opaque value",
-            Self::Binary { .. } => "opcode and opaque value of the first request not answered",
+            Self::Binary { .. } | Self::OwnBinary { .. } => {
+                "opcode and opaque value of the first request not answered"
+            }
         }
     }
 }

@@ -39,6 +39,34 @@ pub(super) fn number(word: Option<&[u8]>, field: &'static str) -> Result<u64, Pr
     word.iter().try_fold(0, with_digit).ok_or(error)
 }
 
+/// A number as the functions of C read it that memcached calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LooseNumber {
+    pub(super) is_negative: bool,
+    pub(super) magnitude: u64,
+    /// Every reader of numbers would read the same: at most 20 digits, perhaps behind a minus sign.
+    pub(super) is_plain: bool,
+}
+
+/// Reads a number behind white space and a sign, which ends with the word or at white space in it.
+pub(super) fn loose_number(word: &[u8]) -> Option<LooseNumber> {
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let start = word.iter().position(|byte| !is_space(byte))?;
+    let (is_negative, digits) = match &word[start..] {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    let count = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
+    if count == 0 || digits.get(count).is_some_and(|byte| !is_space(byte)) {
+        return None;
+    }
+    let with_digit = |value: u64, digit: &u8| value.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
+    let magnitude = digits[..count].iter().try_fold(0, with_digit)?;
+    let is_plain = count <= 20 && word.len() == count + usize::from(is_negative);
+    Some(LooseNumber { is_negative, magnitude, is_plain })
+}
+
 /// The words of a line, which are separated by spaces and nothing else.
 pub(super) fn words(line: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> + Clone {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -68,6 +96,21 @@ mod tests {
         assert_eq!(read("18446744073709551615"), Some(u64::MAX));
         for bad in ["", "+1", "-1", "1x", "0x1", "1\t", "18446744073709551616", "000000000000000000001"] {
             assert_eq!(read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn loose_numbers_are_those_of_c() {
+        let read = |word: &[u8]| {
+            loose_number(word).map(|number| (number.is_negative, number.magnitude, number.is_plain))
+        };
+        assert_eq!(read(b"5"), Some((false, 5, true)));
+        assert_eq!(read(b"-5"), Some((true, 5, true)));
+        for odd in [&b"+5"[..], b"\t5", b"5\t", b"5\tx", b"\x0b+5\r", b"000000000000000000000005"] {
+            assert_eq!(read(odd), Some((false, 5, false)), "{odd:?}");
+        }
+        for bad in [&b""[..], b"x", b"5x", b"0x5", b"- 5", b"\t", b"18446744073709551616"] {
+            assert_eq!(read(bad), None, "{bad:?}");
         }
     }
 

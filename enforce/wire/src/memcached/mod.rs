@@ -22,15 +22,21 @@
 //! `noreply` is a word of the command, a key or nothing depends on the command, so that any other command with that
 //! word may be silent.
 //!
-//! `watch` is refused, because after it the server speaks unasked without end. So is what comes behind a `metadump`
-//! before that ends: memcached would not answer it before something else comes. A storage command whose words memcached
-//! would not accept is an error here, since it takes the data for commands then, and so is an unknown binary command
-//! with a body, of which memcached 1.6 skips a part of the next message, too.
+//! A proxy ([`ProtocolParser::mediate`]) survives what memcached survives, and does not send what could make the two
+//! disagree on where requests end: it asks for the version instead, which keeps the order, and answers in place of the
+//! server. These are lines that memcached answers with an error and whose data it takes for commands, keys that are too
+//! long, at which memcached 1.6 drops earlier replies, lines that it would hang up on, `watch`, after which it speaks
+//! unasked without end, and unknown binary commands with a body, of which it skips a part of the next message, too. A
+//! list of many keys is read as several requests (`key_list`): the proxy drops the `END` of all but the last. What is
+//! behind a `metadump` waits for the end of the list ([`ProtocolParser::is_blocked`]), since memcached would not answer
+//! it before something else comes. For an observer some of these are errors.
 
+mod barrier;
 mod binary;
 pub mod client;
 mod command;
 mod expected_reply;
+mod key_list;
 mod line;
 mod text;
 mod text_reply;
@@ -39,15 +45,15 @@ use crate::fields::{HeadError, check_at_most, into_parse_step};
 use crate::memory::shrink_queue_if_empty;
 use crate::{
     Extent, InjectedBarrier, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation,
-    ReplyHead, RequestHead,
+    ReplyHead, RequestHead, RequestRewrite,
 };
-use expected_reply::{BINARY_NOOP, ExpectedReply, MemcachedReply, ReplyKind};
-use line::LineSearch;
+use barrier::{BARRIER_OPAQUE, BINARY_BARRIER, BINARY_NOOP, TEXT_BARRIER};
+use command::MemcachedCommand;
+use expected_reply::{ExpectedReply, MemcachedReply, ReplyKind};
+use key_list::{KEYS_PER_PART, KeyListPart, KeyScan};
+use line::{LineSearch, words};
 use std::collections::VecDeque;
 use units::Bytes;
-
-/// The barrier of the text protocol. Every version answers it, in order, with a line that answers nothing else.
-const TEXT_BARRIER: &[u8] = b"version\r\n";
 
 /// The parser of one TCP connection to a memcached server.
 #[derive(Debug)]
@@ -65,6 +71,34 @@ pub struct MemcachedParser {
     doubtful_replies: u32,
     request_line: LineSearch,
     reply_line: LineSearch,
+    /// A proxy asks, which can answer in place of the server.
+    mediates: bool,
+    key_list: KeyListState,
+    /// Bytes to send in place of the latest request.
+    rewrite: Option<RequestRewrite>,
+    /// Answer in place of the latest reply.
+    own_reply: Option<Vec<u8>>,
+    /// A part of a list of keys was answered by an error, which is the answer to the list.
+    has_list_failed: bool,
+}
+
+/// The client's place in a list of keys that is read in parts.
+#[derive(Debug, Default)]
+enum KeyListState {
+    #[default]
+    Outside,
+    /// Within the list.
+    Inside {
+        /// The line in front of the keys.
+        command: Vec<u8>,
+        /// The first byte of the next part in the buffer.
+        start: usize,
+        scan: KeyScan,
+        /// A part was read.
+        is_further: bool,
+    },
+    /// Behind its last key that counts, in front of the end of the line.
+    Discarding,
 }
 
 /// A request in flight.
@@ -75,6 +109,46 @@ struct UnansweredCommand {
     /// Whether the request may stay without a reply. A reply that is given to it could be that of a later one.
     is_quiet: bool,
     is_injected: bool,
+    place: ListPlace,
+}
+
+/// A request's place in a list of keys that is read in parts.
+#[derive(Debug, Clone, Copy, Default)]
+struct ListPlace {
+    /// An earlier part precedes it.
+    is_further: bool,
+    /// Another part follows.
+    has_more: bool,
+}
+
+/// The number of bytes to the end of the line, and whether it is there.
+fn until_line_end(buffer: &[u8]) -> (usize, bool) {
+    match buffer.iter().position(|&byte| byte == b'\n') {
+        Some(place) => (place + 1, true),
+        None => (buffer.len(), false),
+    }
+}
+
+/// The end of the words in front of the keys, if a line is a list to read in parts. It may be too long to be complete.
+fn list_start(line: &Result<&[u8], HeadError>, buffer: &[u8]) -> Option<usize> {
+    /// memcached reads long lines with at most so many spaces in front.
+    const SPACES_MAX: usize = 100;
+    const WORDS_MAX: usize = 160;
+    let line = match line {
+        Ok(line) if line.len() > 2 * KEYS_PER_PART as usize => line.split(|&byte| byte == 0).next()?,
+        Err(HeadError::Invalid(_)) => buffer,
+        _ => return None,
+    };
+    let word_end = |begin: usize| Some(begin + line[begin..].iter().position(|&byte| byte == b' ')?);
+    let begin = line.iter().position(|&byte| byte != b' ').filter(|spaces| *spaces <= SPACES_MAX)?;
+    let mut end = word_end(begin)?;
+    for _ in 1..text::retrieval_words(&line[begin..end])? {
+        end = word_end(end + line[end..].iter().position(|&byte| byte != b' ')?)?;
+    }
+    let mut keys = words(&line[end..]);
+    let is_long = line.last() != Some(&b'\n') || keys.clone().nth(KEYS_PER_PART as usize).is_some();
+    let is_refused = line.last() == Some(&b'\n') && keys.any(|key| key.len() > key_list::KEY_LEN_MAX);
+    (end <= WORDS_MAX && is_long && !is_refused).then_some(end)
 }
 
 /// A request behind which a barrier may be injected.
@@ -98,18 +172,84 @@ impl MemcachedParser {
             doubtful_replies: 0,
             request_line: LineSearch::default(),
             reply_line: LineSearch::default(),
+            mediates: false,
+            key_list: KeyListState::Outside,
+            rewrite: None,
+            own_reply: None,
+            has_list_failed: false,
         }
     }
 
     fn request(&mut self, buffer: &[u8]) -> Result<ParseStep<RequestHead>, HeadError> {
         let &first_byte = buffer.first().ok_or(HeadError::NeedMore(1))?;
         let is_binary = *self.is_binary.get_or_insert(first_byte == binary::REQUEST_MAGIC);
+        if !matches!(self.key_list, KeyListState::Outside) {
+            return self.list_part(buffer);
+        }
         let command = if is_binary {
-            binary::request(buffer, &self.limits)?
+            binary::request(buffer, &self.limits, self.mediates)?
         } else {
-            text::request(self.request_line.first_line(buffer, self.limits.head)?, &self.limits)?
+            let line = self.request_line.first_line(buffer, self.limits.head);
+            if self.mediates
+                && let Some(start) = list_start(&line, buffer)
+            {
+                self.request_line = LineSearch::default();
+                let command = [&buffer[..start], b" "].concat();
+                let scan = KeyScan::from(start);
+                self.key_list = KeyListState::Inside { command, start, scan, is_further: false };
+                return self.list_part(buffer);
+            }
+            text::LineReader { mediates: self.mediates }.request(line?)?
         };
         self.request_line = LineSearch::default();
+        self.accept(command, ListPlace::default(), true)
+    }
+
+    /// Reads the next part of a list of keys, or what is left behind it.
+    fn list_part(&mut self, buffer: &[u8]) -> Result<ParseStep<RequestHead>, HeadError> {
+        let KeyListState::Inside { command, start, scan, is_further } = &mut self.key_list else {
+            let (len, is_end) = until_line_end(buffer);
+            if is_end {
+                self.key_list = KeyListState::Outside;
+            }
+            let extent = Extent { head: len, len: Bytes(len as u64), last: is_end };
+            return Ok(ParseStep::Continued { extent });
+        };
+        let is_further = *is_further;
+        let reader = text::LineReader { mediates: true };
+        let with_end = |end: usize, line_end: &[u8]| [command, &buffer[*start..end], line_end].concat();
+        let (text, keys, (len, is_end)) = match scan.advance(buffer) {
+            KeyListPart::Open => {
+                let found = buffer.len() as u64 + 1;
+                check_at_most("memcached line in bytes", self.limits.head as u64, found)?;
+                return Err(HeadError::NeedMore(buffer.len() + 1));
+            }
+            KeyListPart::More { end, keys } => (with_end(end, b"\r\n"), keys, (end, true)),
+            KeyListPart::Last { end, keys } => (with_end(end, b""), keys, (end, true)),
+            KeyListPart::Zero { at, keys } => (with_end(at, b"\r\n"), keys, until_line_end(buffer)),
+            KeyListPart::LongKey => (Vec::new(), 1, until_line_end(buffer)),
+        };
+        let has_more = buffer[len - 1] != b'\n' && is_end;
+        self.key_list = if has_more {
+            let command = std::mem::take(command);
+            KeyListState::Inside { command, start: 0, scan: KeyScan::default(), is_further: true }
+        } else if is_end {
+            KeyListState::Outside
+        } else {
+            KeyListState::Discarding
+        };
+        let mut command = if text.is_empty() { reader.long_key() } else { reader.keys(text, keys) };
+        (command.head, command.len) = (len, len as u64);
+        self.accept(command, ListPlace { is_further, has_more }, is_end)
+    }
+
+    /// Takes a request that was read.
+    fn accept(
+        &mut self,
+        command: MemcachedCommand,
+        place: ListPlace,
+        last: bool,
+    ) -> Result<ParseStep<RequestHead>, HeadError> {
         let id = self.request_count;
         let class = command.class;
         let reply = command.reply;
@@ -121,22 +261,17 @@ impl MemcachedParser {
         if command.ends_connection {
             self.before_barrier = None;
         }
-        let is_behind_dump = self.pending.back().is_some_and(|pending| pending.expected.is_dump());
-        if is_behind_dump && !command.ends_connection {
-            let what = "a memcached request behind metadump or mgdump";
-            let remedy = "wait for the end of the list";
-            return Err(ProtocolError::Unsupported { what, remedy }.into());
-        }
         if reply != ReplyExpectation::Never {
             let max = self.limits.in_flight as u64;
             check_at_most("outstanding memcached requests", max, self.pending.len() as u64 + 1)?;
             let expected = command.expected;
             let is_quiet = reply == ReplyExpectation::Sometimes;
-            self.pending.push_back(UnansweredCommand { id, expected, is_quiet, is_injected: false });
+            self.pending.push_back(UnansweredCommand { id, expected, is_quiet, is_injected: false, place });
         }
         self.request_count += 1;
-        let message = RequestHead { class, ..RequestHead::control(id, reply) };
-        let extent = Extent { head: command.head, len: Bytes(command.len), last: true };
+        self.rewrite = command.rewrite;
+        let message = RequestHead { class, keys: command.keys, ..RequestHead::control(id, reply) };
+        let extent = Extent { head: command.head, len: Bytes(command.len), last };
         Ok(ParseStep::Message { message, extent })
     }
 
@@ -159,6 +294,14 @@ impl MemcachedParser {
         Ok(ParseStep::Message { message, extent })
     }
 
+    /// Returns true if the client does not see this reply: the end of a part of a list of keys, anything behind the error that
+    /// was the answer to the list, and replies to what was sent in place of a command.
+    fn is_dropped(&self, expected: ExpectedReply, place: ListPlace, reply: ReplyKind) -> bool {
+        let is_own = matches!(expected, ExpectedReply::OwnLine(_) | ExpectedReply::OwnBinary { .. });
+        let is_behind_error = place.is_further && self.has_list_failed;
+        is_own || is_behind_error || (place.has_more && reply == ReplyKind::End)
+    }
+
     /// The request that a reply answers, whether it is a barrier of the parser's own, and whether the reply completes
     /// its answer. Quiet requests in front of it have had no reply and are no longer in flight.
     fn match_reply(&mut self, reply: &MemcachedReply) -> Result<(u64, bool, bool), ProtocolError> {
@@ -170,10 +313,24 @@ impl MemcachedParser {
             };
             if let Some(last) = pending.expected.is_completed_by(reply.kind) {
                 let id = pending.id;
-                let is_injected = pending.is_injected;
+                let is_injected =
+                    pending.is_injected || self.is_dropped(pending.expected, pending.place, reply.kind);
+                let place = pending.place;
+                let expected = pending.expected;
                 let is_barrier = pending.expected.is_barrier();
                 self.doubtful_replies = self.doubtful_replies.saturating_add(pending.is_quiet.into());
+                let is_unsaid = place.is_further && self.has_list_failed;
+                self.own_reply = match expected {
+                    _ if is_unsaid => None,
+                    ExpectedReply::OwnLine(line) => Some(line.bytes().to_vec()),
+                    ExpectedReply::OwnBinary { opcode, opaque } => {
+                        Some(binary::unknown_command(opcode, opaque))
+                    }
+                    _ => None,
+                };
                 if last {
+                    let has_failed = self.has_list_failed || reply.kind == ReplyKind::Error;
+                    self.has_list_failed = place.has_more && has_failed;
                     self.pending.pop_front();
                     shrink_queue_if_empty(&mut self.pending);
                 }
@@ -205,19 +362,51 @@ impl ProtocolParser for MemcachedParser {
     fn inject_barrier(&mut self) -> Option<InjectedBarrier> {
         if let BarrierPlace::BehindSilent(id) = self.before_barrier.take()? {
             let expected = ExpectedReply::Line;
-            self.pending.push_back(UnansweredCommand { id, expected, is_quiet: true, is_injected: false });
+            let place = ListPlace::default();
+            self.pending.push_back(UnansweredCommand {
+                id,
+                expected,
+                is_quiet: true,
+                is_injected: false,
+                place,
+            });
         }
         let (expected, bytes): (_, &[u8]) = if self.is_binary == Some(true) {
             let opcode = BINARY_NOOP;
-            let opaque = binary::BARRIER_OPAQUE;
-            (ExpectedReply::Binary { opcode, opaque }, &binary::BARRIER)
+            let opaque = BARRIER_OPAQUE;
+            (ExpectedReply::Binary { opcode, opaque }, &BINARY_BARRIER)
         } else {
             (ExpectedReply::Version, TEXT_BARRIER)
         };
         let id = self.request_count;
         self.request_count += 1;
-        self.pending.push_back(UnansweredCommand { id, expected, is_quiet: false, is_injected: true });
+        let place = ListPlace::default();
+        self.pending.push_back(UnansweredCommand { id, expected, is_quiet: false, is_injected: true, place });
         Some(InjectedBarrier { id, bytes })
+    }
+
+    fn mediate(&mut self) {
+        self.mediates = true;
+    }
+
+    fn take_rewrite(&mut self) -> Option<RequestRewrite> {
+        self.rewrite.take()
+    }
+
+    fn take_own_reply(&mut self) -> Option<Vec<u8>> {
+        self.own_reply.take()
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.pending.back().is_some_and(|pending| pending.expected.is_dump())
+    }
+
+    fn farewell(&self, error: &ProtocolError) -> Vec<u8> {
+        if self.is_binary == Some(true) {
+            Vec::new()
+        } else {
+            format!("CLIENT_ERROR {error}\r\n").into_bytes()
+        }
     }
 
     fn in_flight(&self) -> usize {

@@ -1,73 +1,235 @@
 //! Requests of text and meta commands.
+//!
+//! A line that memcached answers with an error is one request, and what follows it is the next line: memcached takes the
+//! data of a refused storage command for commands. A proxy does not send such a line, whose reading may differ between
+//! versions: it answers it itself (`OwnLine`), and sends numbers in odd spellings in the usual one.
 
+use super::barrier::TEXT_BARRIER;
 use super::command::MemcachedCommand;
-use super::expected_reply::{ExpectedReply, ListItem, MetaCommand};
-use super::line::{number, words};
+use super::expected_reply::{ExpectedReply, ListItem, MetaCommand, OwnLine};
+use super::key_list::KEY_LEN_MAX;
+use super::line::{LooseNumber, loose_number, words};
 use super::text_reply::opaque_hash;
 use crate::fields::check_at_most;
-use crate::{ParserLimits, ProtocolError, ReplyExpectation, RequestClass};
+use crate::{ProtocolError, ReplyExpectation, RequestClass, RequestRewrite};
 use units::Bytes;
 
-const KEY_LEN_MAX: u64 = 250;
-const KEY_FIELD: &str = "memcached key in bytes";
-const LENGTH_FIELD: &str = "length of a memcached value";
 /// The most flags of a meta command. Behind an `ms` with more memcached takes the data for commands.
 const META_FLAGS_MAX: usize = 16;
+/// The largest length of a value, as memcached checks it.
+const VALUE_LEN_MAX: u64 = i32::MAX as u64 - 2;
+/// The longest line in bytes, except for those of `get` and `gets`, that memcached reads in whatever pieces it arrives.
+const LINE_LEN_MAX: usize = 2048;
 
-/// Reads the request that begins with this line; the line includes its end.
-pub(super) fn request(line: &[u8], limits: &ParserLimits) -> Result<MemcachedCommand, ProtocolError> {
-    if line.contains(&0) {
-        // What is behind it would be invisible to memcached.
-        return Err(ProtocolError::Line { field: "memcached command line", expected: "no zero bytes" });
+/// Reads lines, for an observer or a proxy.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LineReader {
+    /// For a proxy, which may answer in place of the server.
+    pub(super) mediates: bool,
+}
+
+impl LineReader {
+    /// Reads the request that begins with this line; the line includes its end.
+    pub(super) fn request(self, line: &[u8]) -> Result<MemcachedCommand, ProtocolError> {
+        let Some(zero) = line.iter().position(|&byte| byte == 0) else { return self.whole_line(line) };
+        // memcached does not see the rest of the line.
+        let visible = [&line[..zero], b"\r\n"].concat();
+        let mut command = self.whole_line(&visible)?;
+        let rewrite = command.rewrite.take();
+        let bytes = rewrite.map_or(visible, |rewrite| rewrite.bytes);
+        command.len = command.len - command.head as u64 + line.len() as u64;
+        command.head = line.len();
+        let is_own = matches!(command.expected, ExpectedReply::OwnLine(_));
+        let skip = if is_own { u64::MAX } else { line.len() as u64 };
+        command.rewrite = self.mediates.then_some(RequestRewrite { skip, bytes });
+        Ok(command)
     }
-    let mut rest = words(line);
-    let command = rest.next().unwrap_or(b"");
-    if !command.iter().all(u8::is_ascii_graphic) {
-        // This may be TLS, whose reply would be waited for without end.
-        return Err(ProtocolError::Line { field: "memcached command", expected: "a word" });
-    }
-    Ok(match command {
-        b"get" | b"gets" | b"gat" | b"gats" | b"bget" => {
-            check_keys(line, rest)?;
-            read(line, ExpectedReply::Values)
-        }
-        b"set" | b"add" | b"replace" | b"append" | b"prepend" => storage(line, rest, false, limits)?,
-        b"cas" => storage(line, rest, true, limits)?,
-        b"mg" => meta(MetaCommand::Get, rest, read(line, ExpectedReply::Line)),
-        b"ms" => {
-            check_key(rest.next())?;
-            let command = with_data(line, number(rest.next(), LENGTH_FIELD)?, limits)?;
-            if rest.clone().nth(META_FLAGS_MAX).is_some() {
-                let field = "flags of a memcached meta command";
-                let max = META_FLAGS_MAX as u64;
-                return Err(ProtocolError::AboveLimit { field, max, found: max + 1 });
+
+    fn whole_line(self, line: &[u8]) -> Result<MemcachedCommand, ProtocolError> {
+        let mut rest = words(line);
+        let command = rest.next().unwrap_or(b"");
+        if !command.iter().all(u8::is_ascii_graphic) {
+            if self.mediates {
+                return Ok(self.refused(line, OwnLine::Error));
             }
-            with_meta_flags(MetaCommand::Set, rest, command)
+            // This may be TLS, whose reply would be waited for without end.
+            return Err(ProtocolError::Line { field: "memcached command", expected: "a word" });
         }
-        b"md" => meta(MetaCommand::Delete, rest, control(line, ExpectedReply::Line)),
-        b"ma" => meta(MetaCommand::Arithmetic, rest, control(line, ExpectedReply::Line)),
-        b"mn" => with_meta_flags(MetaCommand::Noop, [].into_iter(), control(line, ExpectedReply::Line)),
-        b"me" => with_meta_flags(MetaCommand::Debug, [].into_iter(), control(line, ExpectedReply::Line)),
-        b"version" => control(line, ExpectedReply::Version),
-        b"watch" => {
-            let what = "memcached's watch";
-            let remedy = "connect without the proxy";
-            return Err(ProtocolError::Unsupported { what, remedy });
+        if self.mediates && line.len() > LINE_LEN_MAX && retrieval_words(command).is_none() {
+            return Ok(self.refused(line, OwnLine::TooLong));
         }
-        b"quit" => {
-            let reply = ReplyExpectation::Never;
-            MemcachedCommand { reply, ends_connection: true, ..control(line, ExpectedReply::Line) }
+        Ok(match command {
+            b"get" | b"gets" | b"gat" | b"gats" | b"bget" => return self.retrieval(line, rest),
+            b"set" | b"add" | b"replace" | b"append" | b"prepend" => self.storage(line, rest, false),
+            b"cas" => self.storage(line, rest, true),
+            b"mg" => meta(MetaCommand::Get, rest, read(line, ExpectedReply::Line)),
+            b"ms" => self.meta_set(line, rest),
+            b"md" => meta(MetaCommand::Delete, rest, control(line, ExpectedReply::Line)),
+            b"ma" => meta(MetaCommand::Arithmetic, rest, control(line, ExpectedReply::Line)),
+            b"mn" => with_meta_flags(MetaCommand::Noop, [].into_iter(), control(line, ExpectedReply::Line)),
+            b"me" => with_meta_flags(MetaCommand::Debug, [].into_iter(), control(line, ExpectedReply::Line)),
+            b"version" => control(line, ExpectedReply::Version),
+            b"watch" if self.mediates => self.refused(line, OwnLine::Watch),
+            b"watch" => {
+                let what = "memcached's watch";
+                let remedy = "connect without the proxy";
+                return Err(ProtocolError::Unsupported { what, remedy });
+            }
+            b"quit" => {
+                let reply = ReplyExpectation::Never;
+                MemcachedCommand { reply, ends_connection: true, ..control(line, ExpectedReply::Line) }
+            }
+            // If it is allowed, the server ends without an answer.
+            b"shutdown" => {
+                let reply = ReplyExpectation::Sometimes;
+                MemcachedCommand { reply, ends_connection: true, ..control(line, ExpectedReply::Line) }
+            }
+            _ => {
+                let reply = reply_to_control(command, rest.clone());
+                MemcachedCommand { reply, ..control(line, list_or_line(command, rest)) }
+            }
+        })
+    }
+
+    /// A line that memcached answers with an error.
+    fn refused(self, line: &[u8], answer: OwnLine) -> MemcachedCommand {
+        if self.mediates {
+            let rewrite = Some(RequestRewrite { skip: u64::MAX, bytes: TEXT_BARRIER.to_vec() });
+            return MemcachedCommand { rewrite, ..control(line, ExpectedReply::OwnLine(answer)) };
         }
-        // Where it is allowed the server ends without an answer.
-        b"shutdown" => {
-            let reply = ReplyExpectation::Sometimes;
-            MemcachedCommand { reply, ends_connection: true, ..control(line, ExpectedReply::Line) }
+        let is_silent = answer == OwnLine::Nothing;
+        let reply = if is_silent { ReplyExpectation::Never } else { ReplyExpectation::Always };
+        MemcachedCommand { reply, ..control(line, ExpectedReply::Line) }
+    }
+
+    /// A part of a list with a key that is too long: the answer to the list.
+    pub(super) fn long_key(self) -> MemcachedCommand {
+        self.refused(b"", OwnLine::BadLine)
+    }
+
+    /// A part of a list of keys, to be sent as this line.
+    pub(super) fn keys(self, line: Vec<u8>, keys: u32) -> MemcachedCommand {
+        let rewrite = Some(RequestRewrite { skip: u64::MAX, bytes: line });
+        MemcachedCommand { keys: keys.max(1), rewrite, ..read(b"", ExpectedReply::Values) }
+    }
+
+    /// A retrieval of any number of keys.
+    fn retrieval<'a>(
+        self,
+        line: &[u8],
+        rest: impl Iterator<Item = &'a [u8]> + Clone,
+    ) -> Result<MemcachedCommand, ProtocolError> {
+        let has_expiry = line.trim_ascii_start().starts_with(b"gat");
+        let keys = rest.skip(usize::from(has_expiry));
+        // Most lines are too short for such a key.
+        let is_short = line.len() <= "get ".len() + KEY_LEN_MAX + 1;
+        let longest = if is_short { 0 } else { keys.clone().map(<[u8]>::len).max().unwrap_or(0) };
+        if longest > KEY_LEN_MAX {
+            if self.mediates {
+                return Ok(self.refused(line, OwnLine::BadLine));
+            }
+            // memcached 1.6 also drops the replies to earlier requests that it has not sent yet.
+            let max = KEY_LEN_MAX as u64;
+            check_at_most("memcached key in bytes", max, longest as u64)?;
         }
-        _ => {
-            let reply = reply_to_control(command, rest.clone());
-            MemcachedCommand { reply, ..control(line, list_or_line(command, rest)) }
+        let keys = u32::try_from(keys.count().max(1)).unwrap_or(u32::MAX);
+        Ok(MemcachedCommand { keys, ..read(line, ExpectedReply::Values) })
+    }
+
+    /// A command with `<key> <flags> <exptime> <bytes>`, perhaps `<cas unique>` and `noreply`, and data.
+    fn storage<'a>(
+        self,
+        line: &[u8],
+        rest: impl DoubleEndedIterator<Item = &'a [u8]> + Clone,
+        has_unique: bool,
+    ) -> MemcachedCommand {
+        let count = rest.clone().count();
+        let least = if has_unique { 5 } else { 4 };
+        if count < least || count > least + 1 {
+            return self.refused(line, OwnLine::Error);
         }
-    })
+        let is_silent = rest.clone().next_back() == Some(b"noreply");
+        let error = if is_silent { OwnLine::Nothing } else { OwnLine::BadLine };
+        let all = rest.clone();
+        let mut rest = rest;
+        if rest.next().is_none_or(|key| key.len() > KEY_LEN_MAX) {
+            return self.refused(line, error);
+        }
+        let is_unsigned = |number: &LooseNumber| !number.is_negative || number.magnitude == 0;
+        let is_i64 = |number: &LooseNumber| i64::try_from(number.magnitude).is_ok();
+        let mut next_number = || rest.next().and_then(loose_number);
+        let flags = next_number().filter(is_unsigned);
+        let expiry = next_number().filter(is_i64);
+        let len = next_number().filter(|len| is_unsigned(len) && len.magnitude <= VALUE_LEN_MAX);
+        let unique = if has_unique { next_number().filter(|unique| !unique.is_negative) } else { len };
+        let (Some(flags), Some(expiry), Some(len), Some(unique)) = (flags, expiry, len, unique) else {
+            return self.refused(line, error);
+        };
+        let reply = if is_silent { ReplyExpectation::Never } else { ReplyExpectation::Always };
+        let mut command = MemcachedCommand { reply, ..with_data(line, len.magnitude) };
+        let numbers = [flags, expiry, len, unique];
+        if self.mediates && numbers.iter().any(|number| !number.is_plain) {
+            let numbers = &numbers[..least - 1];
+            command.rewrite = Some(rewritten(line, all, 1, numbers));
+        }
+        command
+    }
+
+    fn meta_set<'a>(
+        self,
+        line: &[u8],
+        mut rest: impl DoubleEndedIterator<Item = &'a [u8]> + Clone,
+    ) -> MemcachedCommand {
+        let all = rest.clone();
+        let Some(key) = rest.next() else { return self.refused(line, OwnLine::Error) };
+        let len = rest.next();
+        if key.len() > KEY_LEN_MAX || len.is_none() {
+            return self.refused(line, OwnLine::BadLine);
+        }
+        if rest.clone().nth(META_FLAGS_MAX).is_some() {
+            return self.refused(line, OwnLine::TooManyFlags);
+        }
+        let len = len
+            .and_then(loose_number)
+            .filter(|len| (!len.is_negative || len.magnitude == 0) && len.magnitude <= VALUE_LEN_MAX);
+        let Some(len) = len else { return self.refused(line, OwnLine::BadLine) };
+        let mut command = with_data(line, len.magnitude);
+        if self.mediates && !len.is_plain {
+            command.rewrite = Some(rewritten(line, all, 1, &[len]));
+        }
+        with_meta_flags(MetaCommand::Set, rest, command)
+    }
+}
+
+/// The words in front of the keys of a retrieval command; `None` for other commands.
+pub(super) fn retrieval_words(command: &[u8]) -> Option<usize> {
+    match command {
+        b"get" | b"gets" | b"bget" => Some(1),
+        b"gat" | b"gats" => Some(2),
+        _ => None,
+    }
+}
+
+/// The line with numbers in their usual spelling; they begin at this word behind the command.
+fn rewritten<'a>(
+    line: &[u8],
+    rest: impl Iterator<Item = &'a [u8]>,
+    first: usize,
+    numbers: &[LooseNumber],
+) -> RequestRewrite {
+    let mut bytes = words(line).next().unwrap_or_default().to_vec();
+    for (index, word) in rest.enumerate() {
+        bytes.push(b' ');
+        match index.checked_sub(first).and_then(|index| numbers.get(index)) {
+            Some(number) => {
+                let sign = if number.is_negative { "-" } else { "" };
+                bytes.extend(format!("{sign}{}", number.magnitude).as_bytes());
+            }
+            None => bytes.extend(word),
+        }
+    }
+    bytes.extend(b"\r\n");
+    RequestRewrite { skip: line.len() as u64, bytes }
 }
 
 /// What a command that neither reads nor writes is answered with.
@@ -107,7 +269,7 @@ fn control(line: &[u8], expected: ExpectedReply) -> MemcachedCommand {
     let reply = ReplyExpectation::Always;
     let head = line.len();
     let len = line.len() as u64;
-    MemcachedCommand { class, reply, expected, ends_connection: false, head, len }
+    MemcachedCommand { class, reply, expected, ends_connection: false, keys: 1, rewrite: None, head, len }
 }
 
 /// A command that is this line alone and reads. How much it reads, only the reply shows.
@@ -115,57 +277,11 @@ fn read(line: &[u8], expected: ExpectedReply) -> MemcachedCommand {
     MemcachedCommand { class: RequestClass::Read(Bytes(0)), ..control(line, expected) }
 }
 
-fn check_key(word: Option<&[u8]>) -> Result<(), ProtocolError> {
-    let field = "memcached storage command";
-    let expected = "a key";
-    let word = word.ok_or(ProtocolError::Line { field, expected })?;
-    check_at_most(KEY_FIELD, KEY_LEN_MAX, word.len() as u64)?;
-    Ok(())
-}
-
-/// Checks the keys of a retrieval command: at one that is too long memcached 1.6 also drops the replies to earlier
-/// requests that it has not sent yet.
-fn check_keys<'a>(line: &[u8], mut keys: impl Iterator<Item = &'a [u8]>) -> Result<(), ProtocolError> {
-    // Most lines are too short for such a key.
-    const SHORTEST_LEN: u64 = "get ".len() as u64 + KEY_LEN_MAX + 1;
-    if line.len() as u64 <= SHORTEST_LEN { Ok(()) } else { keys.try_for_each(|key| check_key(Some(key))) }
-}
-
-/// A command with `<key> <flags> <exptime> <bytes>`, perhaps `<cas unique>` and `noreply`, and data. Where memcached
-/// does not accept a word, or finds too few or too many, it takes the data for commands.
-fn storage<'a>(
-    line: &[u8],
-    mut rest: impl Iterator<Item = &'a [u8]>,
-    has_unique: bool,
-    limits: &ParserLimits,
-) -> Result<MemcachedCommand, ProtocolError> {
-    check_key(rest.next())?;
-    let field = "flags of a memcached value";
-    check_at_most(field, u32::MAX.into(), number(rest.next(), field)?)?;
-    let expiry = rest.next().map(|word| word.strip_prefix(b"-").unwrap_or(word));
-    let field = "expiry time of a memcached value";
-    let expected = "a number of seconds";
-    if !expiry.is_some_and(|digits| digits.len() <= 18 && number(Some(digits), field).is_ok()) {
-        return Err(ProtocolError::Line { field, expected });
-    }
-    let mut command = with_data(line, number(rest.next(), LENGTH_FIELD)?, limits)?;
-    if has_unique {
-        number(rest.next(), "unique number of a memcached value")?;
-    }
-    if rest.next() == Some(b"noreply") {
-        command.reply = ReplyExpectation::Never;
-    }
-    let field = "memcached storage command";
-    let expected = "at most one word behind its numbers";
-    if rest.next().is_some() { Err(ProtocolError::Line { field, expected }) } else { Ok(command) }
-}
-
 /// A command whose line is followed by so many bytes of data and an end of line.
-fn with_data(line: &[u8], bytes: u64, limits: &ParserLimits) -> Result<MemcachedCommand, ProtocolError> {
-    let bytes = check_at_most("memcached value in bytes", limits.message.0, bytes)?;
+fn with_data(line: &[u8], bytes: u64) -> MemcachedCommand {
     let len = line.len() as u64 + bytes + 2;
     let class = RequestClass::Write(Bytes(bytes));
-    Ok(MemcachedCommand { class, len, ..control(line, ExpectedReply::Line) })
+    MemcachedCommand { class, len, ..control(line, ExpectedReply::Line) }
 }
 
 /// A meta command whose further words begin with the key.

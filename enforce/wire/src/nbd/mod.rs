@@ -78,6 +78,14 @@ impl ProtocolParser for NbdParser {
         })
     }
 
+    fn mediate(&mut self) {
+        self.transmission.mediate();
+    }
+
+    fn is_blocked(&self) -> bool {
+        self.transmission.is_blocked()
+    }
+
     fn export_name(&self) -> Option<&[u8]> {
         self.handshake.export_name()
     }

@@ -33,6 +33,10 @@ pub(super) struct Transmission {
     limits: ParserLimits,
     /// The requests without a complete reply, by cookie.
     pending: HashMap<u64, PendingRequest>,
+    /// A proxy asks, which can let the client wait.
+    mediates: bool,
+    /// The cookie of the next request, if another request had it when it was last looked at.
+    blocked_by: Option<u64>,
 }
 
 /// A request that waits for its reply.
@@ -55,12 +59,29 @@ struct RequestHeader {
 
 impl Transmission {
     pub(super) fn new(limits: ParserLimits, framing: Framing) -> Self {
-        Self { framing, is_learning: false, limits, pending: HashMap::new() }
+        Self {
+            framing,
+            is_learning: false,
+            limits,
+            pending: HashMap::new(),
+            mediates: false,
+            blocked_by: None,
+        }
     }
 
     /// The same, where what was negotiated and asked before is not known.
     pub(super) fn learning(self) -> Self {
         Self { is_learning: true, ..self }
+    }
+
+    /// The same for a proxy: a request waits until no other one has its cookie.
+    pub(super) fn mediate(&mut self) {
+        self.mediates = true;
+    }
+
+    /// Returns true if the next request has the cookie of one that is not answered.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked_by.is_some_and(|cookie| self.pending.contains_key(&cookie))
     }
 
     pub(super) fn in_flight(&self) -> usize {
@@ -77,7 +98,12 @@ impl Transmission {
         let read_len = (header.kind == CMD_READ).then_some(header.len);
         check_at_most("NBD READ in bytes", self.limits.message.0, read_len.unwrap_or(0))?;
         let reply = if header.kind == CMD_DISC { ReplyExpectation::Never } else { ReplyExpectation::Always };
+        self.blocked_by = None;
         if reply == ReplyExpectation::Always {
+            if self.mediates && self.pending.contains_key(&header.cookie) {
+                self.blocked_by = Some(header.cookie);
+                return Err(HeadError::NeedMore(buffer.len() + 1));
+            }
             self.remember(header.cookie, PendingRequest { read_len })?;
         }
         let len = Bytes(header.header_len as u64 + payload);

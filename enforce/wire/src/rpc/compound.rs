@@ -24,6 +24,8 @@ use crate::fields::HeadError;
 use crate::{Position, ProtocolError};
 
 const TAG_LEN_MAX: u32 = 1024;
+/// The most operations that a COMPOUND of an ordinary client has. Each further one counts as a key.
+const USUAL_OPERATIONS: u32 = 16;
 const STATE_ID_LEN: u32 = 16;
 /// Maximum bytes of the one or two attribute requests that clients send after a WRITE.
 const ATTRIBUTE_REQUESTS_LEN_MAX: u64 = 512;
@@ -47,7 +49,8 @@ pub(super) fn read(record: &mut RecordReader<'_>, handle: &mut NamedHandle) -> R
     if search.write.is_some() && behind > ATTRIBUTE_REQUESTS_LEN_MAX {
         search.bytes = search.bytes.saturating_add(behind);
     }
-    Ok(search.access())
+    let keys = count.saturating_sub(USUAL_OPERATIONS - 1).max(1);
+    Ok(Access { keys, ..search.access() })
 }
 
 #[derive(Default)]

@@ -96,9 +96,10 @@ impl RpcParser {
         } else {
             let class = call.access.class;
             let position = call.access.position;
+            let keys = call.access.keys;
             let is_retransmission = self.remember(call)?;
             let control = RequestHead::control(id, ReplyExpectation::Always);
-            RequestHead { class, position, is_retransmission, ..control }
+            RequestHead { class, position, keys, is_retransmission, ..control }
         };
         Ok(ParseStep::Message { message, extent })
     }

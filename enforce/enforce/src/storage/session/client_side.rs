@@ -3,12 +3,12 @@
 use super::super::buffer::WRITTEN_MAX;
 use super::super::request::{ProxyRequest, RequestEnding, RequestState};
 use super::super::shared::SharedState;
-use super::ProxySession;
 use super::close_reason::{CloseReason, ProxySide};
 use super::incoming::IncomingRequest;
 use super::phase::ClientPhase;
+use super::{BrokenStream, ProxySession};
 use units::Bytes;
-use wire::{ExportSource, Extent, ParseStep, ReplyExpectation, RequestClass, RequestHead};
+use wire::{ExportSource, Extent, ParseStep, ProtocolError, ReplyExpectation, RequestClass, RequestHead};
 
 /// Maximum number of a session's requests in the queue; enough for any client that limits itself.
 pub(super) const QUEUED_MAX: usize = 256;
@@ -81,6 +81,7 @@ impl ProxySession {
             return false;
         }
         match &self.incoming {
+            _ if self.broken.is_some() => false,
             Some(incoming) if incoming.is_ahead => self.server.output.len() < self.buffer_allowance(shared),
             Some(_) => self.held_bytes < self.buffer_allowance(shared) || self.may_send_ahead(),
             None => !self.is_full(shared) && self.client.input.len() < UNPARSED_MAX,
@@ -100,6 +101,8 @@ impl ProxySession {
             || self.is_output_full()
             || self.goodbye.is_some()
             || self.ahead.is_some()
+            || self.broken.is_some()
+            || self.codec.is_blocked()
             || (self.is_in_handshake() && !self.waiting.is_empty())
             || shared.is_draining
             || self.client.phase.is_closed()
@@ -146,25 +149,44 @@ impl ProxySession {
                 if !may_go_on {
                     break;
                 }
-            } else if self.is_full(shared) || !self.begin_request(rest, shared)? {
+            } else if self.is_full(shared) || !self.begin_request(rest, shared) {
                 break;
             }
         }
-        Ok(used)
+        // Bytes behind an error are not parsed.
+        Ok(if self.broken.is_some() { bytes.len() } else { used })
     }
 
-    /// Parses the head of the next request. Returns false if the head is incomplete.
-    fn begin_request(&mut self, bytes: &[u8], shared: &mut SharedState) -> Result<bool, CloseReason> {
-        let step = self.codec.next_request(bytes);
-        match step.map_err(|error| CloseReason::Malformed(ProxySide::Client, error))? {
-            ParseStep::NeedMore { .. } => Ok(false),
-            ParseStep::Message { message, extent } => {
+    /// Accepts no further requests: the client's next bytes are none.
+    fn break_off(&mut self, error: ProtocolError, shared: &mut SharedState) {
+        if let Some(incoming) = self.incoming.take() {
+            self.discard_request(incoming.number, shared);
+        }
+        self.broken = Some(BrokenStream { error, is_told: false });
+    }
+
+    /// Parses the head of the next request. Returns false if there is none, or it is incomplete.
+    fn begin_request(&mut self, bytes: &[u8], shared: &mut SharedState) -> bool {
+        match self.codec.next_request(bytes) {
+            Err(error) => {
+                self.break_off(error, shared);
+                false
+            }
+            Ok(ParseStep::NeedMore { .. }) => false,
+            Ok(ParseStep::Message { message, extent }) => {
+                let rewrite = self.codec.take_rewrite();
                 let barrier = match message.reply {
                     ReplyExpectation::Always => None,
                     ReplyExpectation::Sometimes | ReplyExpectation::Never => self.codec.inject_barrier(),
                 };
                 let ending = self.ending_of(&message, barrier.is_some(), shared);
-                let request = self.new_request(&message, ending, shared);
+                let mut request = self.new_request(&message, ending, shared);
+                let mut skip = 0;
+                if let Some(rewrite) = rewrite {
+                    skip = rewrite.skip;
+                    self.held_bytes += rewrite.bytes.len();
+                    request.bytes = rewrite.bytes;
+                }
                 let number = shared.requests.add(request);
                 let missing = extent.len.0;
                 let is_last_piece = extent.last;
@@ -172,10 +194,11 @@ impl ProxySession {
                 // The client's reply to a server's call bypasses the queue, so each piece is forwarded at
                 // once.
                 let is_ahead = ending == RequestEnding::Immediate;
-                self.incoming = Some(IncomingRequest { number, missing, is_last_piece, is_ahead, barrier });
-                Ok(true)
+                self.incoming =
+                    Some(IncomingRequest { number, missing, is_last_piece, is_ahead, skip, barrier });
+                true
             }
-            ParseStep::Continued { .. } => unreachable!("no request is incomplete"),
+            Ok(ParseStep::Continued { .. }) => unreachable!("no request is incomplete"),
         }
     }
 
@@ -235,7 +258,7 @@ impl ProxySession {
     ) -> Result<(usize, bool), CloseReason> {
         let Some(incoming) = &mut self.incoming else { return Ok((0, true)) };
         if incoming.missing == 0 && !incoming.is_last_piece {
-            return Ok((0, self.begin_fragment(bytes)?));
+            return Ok((0, self.begin_fragment(bytes, shared)?));
         }
         let number = incoming.number;
         let missing = usize::try_from(incoming.missing).unwrap_or(usize::MAX);
@@ -245,16 +268,19 @@ impl ProxySession {
         let is_complete = is_piece_complete && incoming.is_last_piece;
         let is_ahead = incoming.is_ahead;
         let barrier = incoming.barrier;
+        let sent_from = count.min(usize::try_from(incoming.skip).unwrap_or(usize::MAX));
+        incoming.skip -= sent_from as u64;
+        let sent = &bytes[sent_from..count];
         let request = shared.requests.get_mut(number);
         request.received += count as u64;
         if request.ending != RequestEnding::Dropped {
             if is_ahead && !is_complete {
-                self.server.output.push(bytes[..count].to_vec());
+                self.server.output.push(sent.to_vec());
             } else {
-                request.bytes.extend_from_slice(&bytes[..count]);
+                request.bytes.extend_from_slice(sent);
                 let barrier = if is_complete { barrier } else { &[] };
                 request.bytes.extend_from_slice(barrier);
-                self.held_bytes += count + barrier.len();
+                self.held_bytes += sent.len() + barrier.len();
             }
         }
         if is_complete {
@@ -270,9 +296,19 @@ impl ProxySession {
     }
 
     /// Parses the head of the incoming request's next fragment. Returns false if the head is incomplete.
-    fn begin_fragment(&mut self, bytes: &[u8]) -> Result<bool, CloseReason> {
-        let step = self.codec.next_request(bytes);
-        match step.map_err(|error| CloseReason::Malformed(ProxySide::Client, error))? {
+    fn begin_fragment(&mut self, bytes: &[u8], shared: &mut SharedState) -> Result<bool, CloseReason> {
+        let step = match self.codec.next_request(bytes) {
+            Ok(step) => step,
+            // The server has a part of the request already, behind which nothing else can follow.
+            Err(error) if self.incoming.as_ref().is_some_and(|incoming| incoming.is_ahead) => {
+                return Err(CloseReason::Malformed(ProxySide::Client, error));
+            }
+            Err(error) => {
+                self.break_off(error, shared);
+                return Ok(false);
+            }
+        };
+        match step {
             ParseStep::NeedMore { .. } => Ok(false),
             ParseStep::Continued { extent: Extent { len, last, .. } } => {
                 if let Some(incoming) = &mut self.incoming {

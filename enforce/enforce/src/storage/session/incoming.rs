@@ -10,6 +10,8 @@ pub(super) struct IncomingRequest {
     pub(super) is_last_piece: bool,
     /// True if its beginning was already sent to the server, because it exceeds the buffer.
     pub(super) is_ahead: bool,
+    /// Number of bytes that are not sent, because others were sent in their place.
+    pub(super) skip: u64,
     /// Request to send behind it; the server's answer shows that it has processed this one.
     pub(super) barrier: &'static [u8],
 }

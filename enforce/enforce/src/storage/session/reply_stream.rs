@@ -50,6 +50,18 @@ impl ReplyStream {
         self.unwritten.clear();
     }
 
+    /// Returns true if everything that the server has sent is whole messages.
+    pub(super) fn is_between_messages(&self) -> bool {
+        self.missing == 0 && self.partial.is_none() && self.unparsed.is_empty()
+    }
+
+    /// Adds bytes of the proxy's own.
+    pub(super) fn say(&mut self, bytes: &[u8]) {
+        if !self.is_discarding {
+            self.unwritten.extend(bytes);
+        }
+    }
+
     /// Passes on the received bytes of the latest message, and returns their number.
     pub(super) fn pass_message(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(usize::try_from(self.missing).unwrap_or(usize::MAX));

@@ -69,6 +69,9 @@ impl ProxySession {
                 ParseStep::NeedMore { .. } => return Ok(used),
                 ParseStep::Message { message, extent } => {
                     self.server.replies.is_for_client = !message.is_injected;
+                    if let Some(own) = self.codec.take_own_reply() {
+                        self.server.replies.say(&own);
+                    }
                     self.server.replies.partial = Some(message);
                     extent
                 }

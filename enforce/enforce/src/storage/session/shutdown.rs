@@ -70,10 +70,22 @@ impl ProxySession {
                 Ok(SessionOrder::None)
             };
         }
+        // A request is done at the head of its reply, whose data may be on their way.
+        let is_all_answered = is_all_answered && self.server.replies.is_between_messages();
+        if let Some(broken) = &mut self.broken
+            && is_all_answered
+        {
+            if !std::mem::replace(&mut broken.is_told, true) {
+                let farewell = self.codec.farewell(&broken.error);
+                self.server.replies.say(&farewell);
+            }
+            if self.server.replies.is_written() {
+                return Err(CloseReason::Malformed(ProxySide::Client, broken.error));
+            }
+        }
         let is_written = self.server.replies.is_written();
         if self.server.phase.is_ended() && is_written {
-            let is_clean =
-                is_all_answered && self.server.replies.unparsed.is_empty() && self.incoming.is_none();
+            let is_clean = is_all_answered && self.incoming.is_none();
             return Err(if is_clean {
                 CloseReason::Finished
             } else {

@@ -7,6 +7,8 @@ use super::reader::{DeviceWork, SeenRequest, Unread, hash_of, number, pattern, t
 const VALUE_MAX: u64 = 1 << 20;
 /// Longer lines and values are not requests, but attempts to exhaust memory.
 const LINE_MAX: usize = 64 << 10;
+/// Longer lines than these are refused, unless they are lists of keys.
+const ORDINARY_LINE_MAX: usize = 2048;
 
 /// Parses one request; `needed` becomes the length from which on it can be complete.
 pub fn read_memcached(bytes: &[u8], is_binary: bool, needed: &mut usize) -> Result<SeenRequest, Unread> {
@@ -29,11 +31,18 @@ fn read_text(bytes: &[u8], needed: &mut usize) -> Result<SeenRequest, Unread> {
         *needed = bytes.len() + 1;
         return Err(if bytes.len() > LINE_MAX { Unread::Garbage } else { Unread::Incomplete });
     };
-    let line = bytes[..=end].trim_ascii_end();
+    if let Some(zero) = bytes[..end].iter().position(|byte| *byte == 0) {
+        // The rest of the line is not seen.
+        let visible = [&bytes[..zero], b"\r\n"].concat();
+        let request = read_text(&visible, &mut 0)?;
+        return Ok(SeenRequest { len: end + 1, sent_as: Some(visible), ..request });
+    }
+    let line = bytes[..end].strip_suffix(b"\r").unwrap_or(&bytes[..end]);
     let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).collect();
     let Some(command) = words.first() else { return Ok(answered(end + 1, b"ERROR\r\n")) };
-    if !command.iter().all(u8::is_ascii_graphic) {
-        return Err(Unread::Garbage);
+    let is_list = matches!(*command, b"get" | b"gets");
+    if !command.iter().all(u8::is_ascii_graphic) || (end >= ORDINARY_LINE_MAX && !is_list) {
+        return Ok(refused(end + 1));
     }
     let is_noreply = words.len() > 1 && words.last() == Some(&&b"noreply"[..]);
     let mut request = match *command {
@@ -55,6 +64,11 @@ fn read_text(bytes: &[u8], needed: &mut usize) -> Result<SeenRequest, Unread> {
         request.reply.clear();
     }
     Ok(request)
+}
+
+/// A request that the server does not get.
+fn refused(len: usize) -> SeenRequest {
+    SeenRequest { is_refused: true, ..answered(len, b"ERROR\r\n") }
 }
 
 fn answered(len: usize, reply: &[u8]) -> SeenRequest {
@@ -177,7 +191,10 @@ fn read_binary(bytes: &[u8], needed: &mut usize) -> Result<SeenRequest, Unread> 
         0x07 => (request.reply, request.closes) = (answer(7, 0, &[], &[]), true),
         0x0a => (request.reply, request.is_noop) = (answer(0x0a, 0, &[], &[]), true),
         0x0b => (request.reply, request.work) = (answer(0x0b, 0, &[], b"1.6.21"), DeviceWork::Control),
-        _ => request.reply = answer(opcode, 0x81, &[], b"Unknown command"),
+        _ => {
+            request.reply = answer(opcode, 0x81, &[], b"Unknown command");
+            request.is_refused = body_len > 0 && !matches!(opcode, 0x00..=0x1a | 0x1c..=0x1e | 0x20..=0x24);
+        }
     }
     Ok(request)
 }

@@ -51,6 +51,10 @@ pub struct SeenRequest {
     pub closes: bool,
     /// True if it is a no-op, which a proxy may add.
     pub is_noop: bool,
+    /// True if a proxy answers it in place of the server.
+    pub is_refused: bool,
+    /// Bytes that a proxy sends in its place.
+    pub sent_as: Option<Vec<u8>>,
     /// Identifier of the server's call that it answers.
     pub answers_call: Option<u32>,
 }
@@ -66,6 +70,8 @@ impl SeenRequest {
             reply: Vec::new(),
             closes: false,
             is_noop: false,
+            is_refused: false,
+            sent_as: None,
             answers_call: None,
         }
     }
@@ -138,7 +144,7 @@ impl RequestReader {
         match read {
             Ok(mut request) => {
                 let bytes = rest[..request.len].to_vec();
-                request.hash = hash_of(&bytes);
+                request.hash = hash_of(request.sent_as.as_deref().unwrap_or(&bytes));
                 (self.begin, self.needed) = (self.begin + request.len, 1);
                 if self.begin == self.buffer.len() || self.begin > 1 << 16 {
                     self.buffer.drain(..self.begin);

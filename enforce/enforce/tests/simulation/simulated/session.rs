@@ -72,6 +72,8 @@ pub struct ObservedSession {
     pub most_held: [u64; 2],
     /// True if either connection has ended.
     pub is_over: bool,
+    /// True if the proxy answers some requests in place of the server.
+    has_refused: bool,
 }
 
 impl ObservedSession {
@@ -97,6 +99,7 @@ impl ObservedSession {
             is_odd: false,
             most_held: [0; 2],
             is_over: false,
+            has_refused: false,
         }
     }
 
@@ -109,6 +112,15 @@ impl ObservedSession {
         self.read.feed(bytes);
         while let Some(request) = self.read.next_request() {
             self.has_streamed |= request.len >= 32 << 10;
+            let sent = request.sent_as.as_ref().map_or(request.len, Vec::len);
+            self.has_refused |= request.is_refused;
+            if request.is_refused || sent < request.len {
+                let unsent = if request.is_refused { request.len } else { request.len - sent };
+                self.bytes[1] += unsent as u64;
+            }
+            if request.is_refused {
+                continue;
+            }
             self.held.push_back(HeldRequest { hash: request.hash, read_at: now, work: request.work });
         }
         self.has_streamed |= self.read.rest().len() >= 32 << 10;
@@ -209,6 +221,11 @@ impl ObservedSession {
     /// # Errors
     /// When the server has not sent them, or others before them.
     pub fn on_received_by_client(&mut self, bytes: &[u8]) -> Result<(), String> {
+        if self.has_refused {
+            // Answers of the proxy's own come in between.
+            self.to_client.clear();
+            return Ok(());
+        }
         if bytes.len() > self.to_client.len()
             || !self.to_client.iter().zip(bytes).all(|(sent, came)| sent == came)
         {
