@@ -41,6 +41,6 @@ pub use options::LoadOptions;
 pub use progress::{LoadPhase, LoadProgress};
 pub use report::{DataComparison, LoadReport, WorkloadCounters};
 pub use run::run;
-pub use server::{MemcachedFacts, NbdExportFacts, remove_values};
+pub use server::{MemcachedFacts, NbdExportFacts, remove_values, time_missing_keys};
 pub use target::{LoadTarget, MemcachedTransport};
 pub use workload::{ClientHost, DrawnLoad, LoadWorkload, OfferedLoad};

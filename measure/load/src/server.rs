@@ -7,7 +7,8 @@ use crate::workload::ClientHost;
 use model::OperationError;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
-use units::Bytes;
+use std::time::{Duration, Instant};
+use units::{Bytes, Nanos};
 use wire::memcached::client;
 
 /// Unit in which memcached assigns memory to size classes.
@@ -170,6 +171,51 @@ pub fn remove_values(
         })?;
     }
     Ok(())
+}
+
+/// Measures the time that lookups of keys that are not there take a memcached server under as many connections as
+/// given, each with one `get` of `keys` keys at a time: the duration divided by the number of requests.
+///
+/// # Errors
+/// When the server cannot be reached or answers anything else.
+pub fn time_missing_keys(
+    server: SocketAddr,
+    connections: usize,
+    keys: u32,
+    duration: Duration,
+) -> Result<Nanos, OperationError> {
+    let names: Vec<String> = (0..keys).map(|number| format!("tw:missing:{number:06}")).collect();
+    let names: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+    let mut request = Vec::new();
+    client::get(&mut request, &names);
+    let dialer = Dialer::new(ClientHost::default());
+    let streams: Result<Vec<TcpStream>, OperationError> =
+        (0..connections).map(|_| dialer.dial(server)).collect();
+    let streams = streams?;
+    let begin = Instant::now();
+    let count_until_end = |mut stream: TcpStream| -> Result<u64, String> {
+        let mut count = 0;
+        while begin.elapsed() < duration {
+            send(&mut stream, &request)?;
+            let mut input = Vec::new();
+            while !input.ends_with(b"END\r\n") {
+                receive(&mut stream, &mut input)?;
+            }
+            if input != b"END\r\n" {
+                return Err(answered(String::from_utf8_lossy(&input).lines().next().unwrap_or("")));
+            }
+            count += 1;
+        }
+        Ok(count)
+    };
+    let counted: Result<u64, String> = std::thread::scope(|scope| {
+        let spawn = |stream| scope.spawn(move || count_until_end(stream));
+        let threads: Vec<_> = streams.into_iter().map(spawn).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a counting thread does not panic")).sum()
+    });
+    let elapsed = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let count = counted.map_err(|why| OperationError::machine(format_args!("{server}: lookups: {why}")))?;
+    Ok(Nanos(elapsed.div_ceil(count.max(1))))
 }
 
 fn delete_batch(stream: &mut TcpStream, format: &KeyFormat, batch: &[(u32, u64)]) -> Result<(), String> {

@@ -7,7 +7,7 @@
 use crate::profiling::{announcement, check_table, profile_name, save_profile};
 use load::{
     ClientHost, LoadOptions, LoadReport, LoadTarget, LoadWorkload, MemcachedFacts, MemcachedTransport,
-    NbdExportFacts, OfferedLoad, remove_values,
+    NbdExportFacts, OfferedLoad, remove_values, time_missing_keys,
 };
 use model::{Op, OperationError, RequestOutcome};
 use operation::{Notice, ProgressObserver};
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 use units::{Bytes, Nanos, Seconds, plural};
-use workload::device::StorageProfile;
+use workload::device::{OperationCost, StorageProfile};
 
 /// The workload whose keys are stored: it is part of every key.
 const WORKLOAD: &str = "profile";
@@ -45,6 +45,9 @@ const WARM_UP: f64 = 0.1;
 const SATURATION: f64 = 0.8;
 /// The generator is the limit of a throughput if its CPU time is this share of a CPU.
 const BUSY: f64 = 0.9;
+
+/// Keys of the lookups that are compared with lookups of one key.
+const LOOKUP_KEYS: u32 = 64;
 
 /// Settings of the measurement of a server.
 #[derive(Debug, Clone)]
@@ -86,6 +89,8 @@ pub struct MeasuredServer {
     pub plan: MeasurementPlan,
     /// Results, partial after an interruption.
     pub measurement: Measurement,
+    /// The time of lookups of keys that are not there, where the protocol has keys and the measurement is complete.
+    pub operation: Option<OperationCost>,
     /// CPU time of the generator as a share of one CPU, for each repeat of each cell.
     generator_shares: Vec<Vec<f64>>,
 }
@@ -129,8 +134,9 @@ pub fn measure_server(
     let removed = subject.remove_values(&plan);
     let measurement = measured?;
     removed?;
+    let operation = subject.time_lookups(&plan, &measurement)?;
     subject.warn_about_evictions(observer);
-    Ok(MeasuredServer { server: url, plan, measurement, generator_shares })
+    Ok(MeasuredServer { server: url, plan, measurement, operation, generator_shares })
 }
 
 /// Tells the observer what is doubtful about a measurement, and writes the profile that was asked for.
@@ -167,7 +173,11 @@ impl MeasuredServer {
             Seconds(self.plan.per_repeat().as_secs_f64()),
             self.plan.seed()
         );
-        Ok(self.measurement.profile(name, writes)?.with_source(source))
+        let profile = self.measurement.profile(name, writes)?.with_source(source);
+        Ok(match self.operation {
+            Some(operation) => profile.with_operation(operation),
+            None => profile,
+        })
     }
 
     /// Returns all warnings about the measurement, as sentences.
@@ -353,6 +363,29 @@ impl Subject {
                     error.hint("keys that begin with tw:profile: are left; the next measurement deletes them")
                 }),
         }
+    }
+
+    /// Measures lookups of one key and of many with as many in flight as saturated the server, in turns.
+    fn time_lookups(
+        &self,
+        plan: &MeasurementPlan,
+        measurement: &Measurement,
+    ) -> Result<Option<OperationCost>, OperationError> {
+        let Self::Memcached { server, .. } = self else { return Ok(None) };
+        let smallest = measurement.by_size().first().and_then(|row| row.read);
+        let Some(smallest) = smallest.filter(|_| measurement.is_complete()) else { return Ok(None) };
+        let mut times = [Vec::new(), Vec::new()];
+        for _ in 0..plan.repeats() {
+            for (keys, times) in [1, LOOKUP_KEYS].into_iter().zip(&mut times) {
+                let time = time_missing_keys(*server, smallest.parallelism, keys, plan.per_repeat())?;
+                times.push(time.0 as f64);
+            }
+        }
+        let [request, many] = times.map(|times| median(times).unwrap_or(0.0));
+        let key = (many - request).max(0.0) / f64::from(LOOKUP_KEYS - 1);
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "less than a cell takes")]
+        let nanos = |time: f64| Nanos(time.ceil() as u64);
+        Ok(Some(OperationCost { request: nanos(request), key: nanos(key).max(Nanos(1)) }))
     }
 
     /// Warns if the server evicted items during the measurement.

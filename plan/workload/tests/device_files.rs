@@ -1,10 +1,10 @@
 //! Device profile files: the published one as its authors left it, and what is refused with which words.
 
 use model::{Op, Request};
-use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
+use units::{ByteRate, Bytes, Nanos, Percentile, Seconds, Work};
 use workload::device::{
-    BandwidthRow, BaseLatency, DeviceModel, Disk, DiskParameters, QueueLimits, SeekPoint, SsdTable,
-    StorageProfile,
+    BandwidthRow, BaseLatency, DeviceModel, Disk, DiskParameters, OperationCost, QueueLimits, SeekPoint,
+    SsdTable, StorageProfile,
 };
 
 fn request(op: Op, size: u64) -> Request {
@@ -89,6 +89,30 @@ fn profiles_survive_their_file() {
     {
         assert_eq!(StorageProfile::from_json(&profile.to_json()), Ok(profile));
     }
+}
+
+/// A profile without a cost of operations keeps the first version of the format, which earlier programs read.
+#[test]
+fn a_cost_of_operations_is_in_the_second_version() {
+    assert!(ssd().to_json().contains("\"tailwright-device-1\""));
+    let operation = OperationCost { request: Nanos(8123), key: Nanos(207) };
+    let profile = ssd().with_operation(operation);
+    let text = profile.to_json();
+    assert!(text.contains("\"tailwright-device-2\"") && text.contains("\"key_s\": 2.07e-7"), "{text}");
+    assert_eq!(StorageProfile::from_json(&text), Ok(profile.clone()));
+    assert_ne!(profile.work_key(), ssd().work_key());
+    let first = text.replace("tailwright-device-2", "tailwright-device-1");
+    let message = StorageProfile::from_json(&first).unwrap_err().to_string();
+    assert!(message.contains("has the format 'tailwright-device-2'"), "{message}");
+    let negative = text.replace("2.07e-7", "-1e-9");
+    let message = StorageProfile::from_json(&negative).unwrap_err().to_string();
+    assert!(message.contains("key_s is -0.000000001"), "{message}");
+    // No request costs less than an operation, and a larger one is not changed.
+    let mut with = profile.work_model();
+    let mut without = ssd().work_model();
+    assert_eq!(with.work(&request(Op::Read, 1)), Work(8_123_000));
+    assert_eq!(with.work(&request(Op::Read, 1 << 20)), without.work(&request(Op::Read, 1 << 20)));
+    assert_eq!(with.work(&request(Op::Read, 0)), Work::ZERO);
 }
 
 #[test]

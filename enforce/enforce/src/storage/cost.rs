@@ -4,42 +4,80 @@
 //! reply arrives. A refused read then costs as much as a control request, or as the bytes returned. A read
 //! whose size only the reply shows (memcached) is assumed to be as large as the latest ones. A write costs
 //! its requested work in any case: an error does not prove that nothing was written.
+//!
+//! A request that looks up several keys costs more than its bytes show, whether or not they are there. Each
+//! key beyond the first adds the profile's time for a key, or as much as a control request if the profile
+//! has none. A read without a size is never charged as smaller than the smallest that the profile knows.
 
 use model::{Op, Request};
 use units::{Bytes, Nanos};
 use wire::RequestClass;
-use workload::device::{StorageProfile, StorageWork};
+use workload::device::{DeviceModel, StorageProfile, StorageWork};
 
 /// Size of the read that a control request is charged as: the smallest that file systems issue.
 pub(super) const CONTROL_REQUEST_SIZE: Bytes = Bytes(4096);
+
+/// Work that a request's head shows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RequestedWork {
+    pub(super) class: RequestClass,
+    /// Number of keys to look up, at least 1.
+    pub(super) keys: u32,
+    pub(super) offset: Option<u64>,
+}
 
 /// Cost of a flow's requests. It may depend on earlier ones: a disk seeks between distant offsets.
 #[derive(Debug)]
 pub(super) struct RequestCost {
     work: StorageWork,
-    /// Running mean of reply sizes of requests without a size.
+    /// Running mean of reply sizes, for each key, of requests without a size.
     usual_reply: u64,
+    /// Size that a request without a size has at least.
+    smallest: u64,
+    /// Device time of a key beyond the first, nanoseconds.
+    key_ns: u64,
 }
 
 impl RequestCost {
     pub(super) fn new(profile: &StorageProfile) -> Self {
-        Self { work: profile.work_model(), usual_reply: CONTROL_REQUEST_SIZE.0 }
+        let smallest = match profile.device() {
+            DeviceModel::Ssd(table) => table.rows()[0].request.0.min(CONTROL_REQUEST_SIZE.0),
+            DeviceModel::Disk(_) => CONTROL_REQUEST_SIZE.0,
+        };
+        let usual_reply = CONTROL_REQUEST_SIZE.0;
+        let mut cost = Self { work: profile.work_model(), usual_reply, smallest, key_ns: 0 };
+        let control_ns = cost.size_ns(Op::Read, CONTROL_REQUEST_SIZE, None);
+        cost.key_ns = profile.operation().map_or(control_ns, |operation| operation.key.0);
+        // The model has seen a request that did not take place.
+        cost.work = profile.work_model();
+        cost
     }
 
     /// Returns the device time of the next request in nanoseconds, rounded up, at least 1.
-    pub(super) fn next_ns(&mut self, class: RequestClass, offset: Option<u64>) -> u64 {
+    pub(super) fn next_ns(&mut self, requested: RequestedWork) -> u64 {
+        let RequestedWork { class, keys, offset } = requested;
         let (op, size) = match class {
             RequestClass::Write(size) => (Op::Write, size),
-            RequestClass::Read(Bytes(0)) => (Op::Read, Bytes(self.usual_reply)),
+            RequestClass::Read(Bytes(0)) => (Op::Read, self.unknown_size(self.usual_reply * u64::from(keys))),
             RequestClass::Read(size) => (Op::Read, size),
             RequestClass::Control => (Op::Read, CONTROL_REQUEST_SIZE),
         };
-        self.size_ns(op, size, offset)
+        self.size_ns(op, size, offset) + self.keys_ns(keys)
+    }
+
+    /// Returns the device time of all keys but the first, nanoseconds.
+    fn keys_ns(&self, keys: u32) -> u64 {
+        u64::from(keys.max(1) - 1) * self.key_ns
+    }
+
+    /// Returns the size that a request with this reply is charged as.
+    fn unknown_size(&self, reply: u64) -> Bytes {
+        Bytes(reply.max(self.smallest))
     }
 
     /// Learns the reply size of a request without a size.
-    pub(super) fn learn_reply(&mut self, bytes: u64) {
-        self.usual_reply = ((self.usual_reply * 7 + bytes) / 8).max(1);
+    pub(super) fn learn_reply(&mut self, bytes: u64, keys: u32) {
+        self.usual_reply = ((self.usual_reply * 7 + bytes / u64::from(keys.max(1))) / 8).max(1);
     }
 
     fn size_ns(&mut self, op: Op, size: Bytes, offset: Option<u64>) -> u64 {
@@ -74,15 +112,20 @@ impl ServedCost {
 
     /// Returns the device time of a request's served work, nanoseconds; `charged` was the charge for its
     /// requested work.
-    pub(super) fn served_ns(&mut self, class: RequestClass, charged: u64, reply: ServedReply) -> u64 {
+    pub(super) fn served_ns(&mut self, requested: RequestedWork, charged: u64, reply: ServedReply) -> u64 {
         let ServedReply { bytes, is_error } = reply;
+        let RequestedWork { class, keys, .. } = requested;
+        let keys_ns = self.cost.keys_ns(keys);
         if is_error && !matches!(class, RequestClass::Write(_)) {
             // Data before the error was served: a compound may fail after its reads.
             let moved = self.cost.size_ns(Op::Read, Bytes(bytes), None);
-            return charged.min(moved.max(self.control_ns));
+            return charged.min(moved.max(self.control_ns) + keys_ns);
         }
         match class {
-            RequestClass::Read(asked) if asked.0 == 0 => self.cost.size_ns(Op::Read, Bytes(bytes), None),
+            RequestClass::Read(asked) if asked.0 == 0 => {
+                let size = self.cost.unknown_size(bytes);
+                self.cost.size_ns(Op::Read, size, None) + keys_ns
+            }
             RequestClass::Read(asked) if bytes < asked.0 => {
                 // Refund the difference of the two sizes; the seek stays charged.
                 let whole = self.cost.size_ns(Op::Read, asked, None);
@@ -90,7 +133,7 @@ impl ServedCost {
                 charged.saturating_sub(whole.saturating_sub(part)).max(1)
             }
             RequestClass::Control if bytes > CONTROL_REQUEST_SIZE.0 => {
-                charged.max(self.cost.size_ns(Op::Read, Bytes(bytes), None))
+                charged.max(self.cost.size_ns(Op::Read, Bytes(bytes), None) + keys_ns)
             }
             RequestClass::Read(_) | RequestClass::Write(_) | RequestClass::Control => charged,
         }
@@ -99,42 +142,86 @@ impl ServedCost {
 
 /// Returns the device time of a control request, nanoseconds.
 pub(super) fn control_request_ns(profile: &StorageProfile) -> u64 {
-    RequestCost::new(profile).next_ns(RequestClass::Control, None)
+    next_alone_ns(profile, RequestClass::Control)
 }
 
 /// Returns the maximum device time of a read or write of `size` bytes, nanoseconds.
 pub(super) fn largest_cost_ns(profile: &StorageProfile, size: Bytes) -> u64 {
-    let costs = [RequestClass::Read(size), RequestClass::Write(size)]
-        .map(|class| RequestCost::new(profile).next_ns(class, None));
+    let costs =
+        [RequestClass::Read(size), RequestClass::Write(size)].map(|class| next_alone_ns(profile, class));
     costs[0].max(costs[1])
+}
+
+fn next_alone_ns(profile: &StorageProfile, class: RequestClass) -> u64 {
+    RequestCost::new(profile).next_ns(RequestedWork { class, keys: 1, offset: None })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use units::ByteRate;
-    use workload::device::{BandwidthRow, DeviceModel, SsdTable};
+    use workload::device::{BandwidthRow, OperationCost, SsdTable};
+
+    /// A gigabyte a second: a nanosecond a byte.
+    fn profile() -> StorageProfile {
+        let rate = ByteRate::from_bytes_per_sec(1e9).expect("a rate");
+        let row = BandwidthRow { request: Bytes(512), read: rate, write: rate };
+        let device = DeviceModel::Ssd(SsdTable::new(vec![row]).expect("one row ascends"));
+        StorageProfile::new("ssd", device)
+    }
+
+    fn asked(class: RequestClass, keys: u32) -> RequestedWork {
+        RequestedWork { class, keys, offset: None }
+    }
+
+    fn reply(bytes: u64, is_error: bool) -> ServedReply {
+        ServedReply { bytes, is_error }
+    }
 
     #[test]
     fn what_was_not_served_is_not_charged() {
-        // A gigabyte a second: a nanosecond a byte.
-        let rate = ByteRate::from_bytes_per_sec(1e9).expect("a rate");
-        let row = BandwidthRow { request: Bytes(4096), read: rate, write: rate };
-        let device = DeviceModel::Ssd(SsdTable::new(vec![row]).expect("one row ascends"));
-        let mut cost = ServedCost::new(&StorageProfile::new("ssd", device));
-        let reply = |bytes, is_error| ServedReply { bytes, is_error };
+        let mut cost = ServedCost::new(&profile());
         let control = cost.control_ns;
         let whole = cost.cost.size_ns(Op::Read, Bytes(1 << 20), None);
-        let read = RequestClass::Read(Bytes(1 << 20));
+        let read = asked(RequestClass::Read(Bytes(1 << 20)), 1);
         assert_eq!(cost.served_ns(read, 1 << 20, reply((1 << 20) + 100, false)), 1 << 20);
         assert_eq!(cost.served_ns(read, 1 << 20, reply(40, true)), control);
         let part = cost.cost.size_ns(Op::Read, Bytes(8192), None);
         assert_eq!(cost.served_ns(read, whole, reply(8192, false)), part);
-        let unknown = RequestClass::Read(Bytes(0));
+        let unknown = asked(RequestClass::Read(Bytes(0)), 1);
         assert_eq!(cost.served_ns(unknown, 4096, reply(1 << 20, false)), whole);
         // A control request that moves data is charged for them.
         let moved = cost.cost.size_ns(Op::Read, Bytes(65536), None);
-        assert_eq!(cost.served_ns(RequestClass::Control, 4096, reply(65536, false)), moved);
-        assert_eq!(cost.served_ns(RequestClass::Control, 4096, reply(20, false)), 4096);
+        let control = asked(RequestClass::Control, 1);
+        assert_eq!(cost.served_ns(control, 4096, reply(65536, false)), moved);
+        assert_eq!(cost.served_ns(control, 4096, reply(20, false)), 4096);
+    }
+
+    /// Keys that are not there move nothing.
+    #[test]
+    fn keys_are_charged_whether_or_not_they_are_there() {
+        let missed = reply(5, false);
+        let get = |keys| asked(RequestClass::Read(Bytes(0)), keys);
+        // Without a measured time, a key costs as much as the smallest read of file systems.
+        let mut unmeasured = ServedCost::new(&profile());
+        assert_eq!(unmeasured.served_ns(get(1), 9999, missed), 512);
+        assert_eq!(unmeasured.served_ns(get(64), 9999, missed), 512 + 63 * 4096);
+        assert_eq!(RequestCost::new(&profile()).next_ns(get(64)), 64 * 4096 + 63 * 4096);
+        let operation = OperationCost { request: Nanos(3000), key: Nanos(200) };
+        let mut measured = ServedCost::new(&profile().with_operation(operation));
+        assert_eq!(measured.served_ns(get(1), 9999, missed), 3000);
+        assert_eq!(measured.served_ns(get(64), 9999, missed), 3000 + 63 * 200);
+        assert_eq!(measured.served_ns(get(2), 9999, reply(1 << 20, false)), (1 << 20) + 200);
+        // A list that is refused was looked up until then.
+        let refused = measured.served_ns(get(64), 99_999, reply(40, true));
+        assert_eq!(refused, 4096 + 63 * 200);
+    }
+
+    #[test]
+    fn replies_are_learnt_by_key() {
+        let mut cost = RequestCost::new(&profile());
+        (0..100).for_each(|_| cost.learn_reply(64_000, 64));
+        let one = cost.next_ns(asked(RequestClass::Read(Bytes(0)), 1));
+        assert!((990..=1010).contains(&one), "about a thousand bytes: {one}");
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use units::{Bytes, Nanos};
 
-/// A read or write that a proxy has finished. Times count from the start of the proxy.
+/// A read or write that a proxy has finished, or the part of a lookup of several keys that is about one. Times count from the start of the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxiedRequest {
     /// Name of the client's workload in the hosts file, or [`UNKNOWN_WORKLOAD`].
@@ -57,17 +57,24 @@ impl RequestSink {
         let workload = Arc::clone(self.names.entry(flow).or_insert_with(name));
         let Observation { op, size, intended, sent, outcome, .. } = observed;
         let RequestOutcome::Done(ended) = outcome else { return };
-        let proxied = ProxiedRequest {
-            workload,
-            client: request.client,
-            op,
-            size,
-            offset: request.position.map(|position| position.offset),
-            arrived: intended,
-            sent,
-            ended,
-        };
-        self.refused += u64::from(receiver.try_send(proxied).is_err());
+        let keys = u64::from(request.keys.max(1));
+        let mut left = size.0;
+        // A plan does not know keys: a lookup of several is a read of each.
+        for others in (0..keys).rev() {
+            let share = left / (others + 1);
+            left -= share;
+            let proxied = ProxiedRequest {
+                workload: Arc::clone(&workload),
+                client: request.client,
+                op,
+                size: Bytes(share),
+                offset: request.position.map(|position| position.offset),
+                arrived: intended,
+                sent,
+                ended,
+            };
+            self.refused += u64::from(receiver.try_send(proxied).is_err());
+        }
     }
 
     /// Returns the number of requests that the receiver did not accept.

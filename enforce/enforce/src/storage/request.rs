@@ -1,5 +1,6 @@
 //! A request on its way through the proxy, and the table of all requests.
 
+use super::cost::RequestedWork;
 use super::queue::DispatchTicket;
 use discipline::enforce::{SEQUENTIAL_GAP_MAX, TokenCharge, WaitingRequest};
 use slab::Slab;
@@ -21,6 +22,8 @@ pub(super) struct ProxyRequest {
     pub(super) id: u64,
     pub(super) flow: u32,
     pub(super) class: RequestClass,
+    /// Number of keys to look up, at least 1.
+    pub(super) keys: u32,
     pub(super) position: Option<Position>,
     /// NFS export of the file that it names, if the export is known.
     pub(super) export: Option<u32>,
@@ -108,6 +111,12 @@ impl ProxyRequest {
             RequestClass::Write(size) => size,
             RequestClass::Control => Bytes(0),
         }
+    }
+
+    /// Returns the work that its head shows.
+    pub(super) fn requested(&self) -> RequestedWork {
+        let offset = self.position.map(|position| position.offset);
+        RequestedWork { class: self.class, keys: self.keys, offset }
     }
 
     /// Returns true for a write that begins where the write `previous` of the same session ends, or slightly

@@ -1,7 +1,7 @@
 //! State shared by all sessions of a proxy: the clock, the queue, the requests, and knowledge about clients.
 
 use super::address_table::AddressTable;
-use super::cost::{RequestCost, ServedCost, ServedReply};
+use super::cost::{RequestCost, RequestedWork, ServedCost, ServedReply};
 use super::exports::ExportTable;
 use super::flows::{UNKNOWN_FLOW, WorkloadNames, data_flow};
 use super::queue::{DispatchTicket, RequestQueue};
@@ -116,8 +116,8 @@ impl SharedState {
     }
 
     /// Returns the device time of a flow's next request, nanoseconds.
-    pub(super) fn cost_ns(&mut self, flow: u32, class: RequestClass, offset: Option<u64>) -> u64 {
-        self.cost(flow).next_ns(class, offset)
+    pub(super) fn cost_ns(&mut self, flow: u32, requested: RequestedWork) -> u64 {
+        self.cost(flow).next_ns(requested)
     }
 
     /// Returns the flow of a client's requests to an export; without an export, of all its other requests.
@@ -179,19 +179,19 @@ impl SharedState {
         self.release(number);
         let request = self.requests.get_mut(number);
         let reply = ServedReply { bytes: request.reply_bytes, is_error };
-        let class = request.class;
+        let requested = request.requested();
         let cost = request.cost;
         let flow = request.flow;
         let is_estimate = request.is_size_unknown();
         if let Some(charge) = request.charge.take() {
-            let served = self.served_cost.served_ns(class, cost, reply);
+            let served = self.served_cost.served_ns(requested, cost, reply);
             if served != cost || is_estimate {
                 self.queue.settle(self.now, charge, served);
             }
         }
         if is_estimate && !is_error {
             self.requests.get_mut(number).class = RequestClass::Read(Bytes(reply.bytes));
-            self.cost(data_flow(flow)).learn_reply(reply.bytes);
+            self.cost(data_flow(flow)).learn_reply(reply.bytes, requested.keys);
         }
         self.statistics.observe(self.requests.get(number), is_error, self.now, &self.names);
     }

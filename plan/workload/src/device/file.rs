@@ -6,14 +6,16 @@
 
 use super::disk::{Disk, DiskParameters, SeekPoint};
 use super::error::ProfileError;
-use super::profile::{BaseLatency, DeviceModel, QueueLimits, StorageProfile};
+use super::profile::{BaseLatency, DeviceModel, OperationCost, QueueLimits, StorageProfile};
 use super::ssd::{BandwidthRow, SsdTable};
 use model::CHANNELS_MAX;
 use serde::{Deserialize, Serialize};
-use units::{ByteRate, Bytes, Percentile, Seconds};
+use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
 
-/// The value of `format` in Tailwright's own device profiles; readers refuse others.
+/// The value of `format` in Tailwright's own device profiles without a cost of operations; readers refuse others.
 pub(crate) const DEVICE_FORMAT: &str = "tailwright-device-1";
+/// The same for profiles with a cost of operations.
+const DEVICE_FORMAT_2: &str = "tailwright-device-2";
 /// The name of a profile whose file does not give one.
 const UNNAMED: &str = "ssd";
 const PLAIN_DATA: &str = "finite numbers and strings always serialise";
@@ -40,6 +42,15 @@ struct DeviceFile {
     queue_limits: Option<QueueLimits>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     channels: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    operation: Option<OperationForm>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OperationForm {
+    request_s: f64,
+    key_s: f64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -111,7 +122,7 @@ struct PublishedRow {
 }
 
 impl StorageProfile {
-    /// Reads either format: Tailwright's own (`"format": "tailwright-device-1"`) or the published one
+    /// Reads either format: Tailwright's own (`"format": "tailwright-device-1"` or `-2`) or the published one
     /// (`bandwidthTable` with `requestSize` in bytes and bandwidths in bytes per second).
     ///
     /// # Errors
@@ -120,9 +131,9 @@ impl StorageProfile {
     pub fn from_json(text: &str) -> Result<Self, ProfileError> {
         let probe: FormatProbe = parse(text)?;
         match (probe.format.as_deref(), probe.bandwidth_table) {
-            (Some(DEVICE_FORMAT), _) => parse::<DeviceFile>(text)?.into_profile(),
+            (Some(DEVICE_FORMAT | DEVICE_FORMAT_2), _) => parse::<DeviceFile>(text)?.into_profile(),
             (Some(other), _) => Err(ProfileError::new(format_args!(
-                "the profile's format is '{other}', expected '{DEVICE_FORMAT}'"
+                "the profile's format is '{other}', expected '{DEVICE_FORMAT}' or '{DEVICE_FORMAT_2}'"
             ))),
             (None, Some(_)) => parse::<PublishedFile>(text)?.into_profile(),
             (None, None) => Err(ProfileError::new(format_args!(
@@ -141,7 +152,11 @@ impl StorageProfile {
     /// A key for stored results: bytes that are equal exactly when the work of every request stream is equal.
     /// Names, sources, base latency and queue limits do not take part. Stable within one format version.
     pub fn work_key(&self) -> Vec<u8> {
-        serde_json::to_vec(&(DEVICE_FORMAT, DeviceForm::from(&self.device))).expect(PLAIN_DATA)
+        let device = DeviceForm::from(&self.device);
+        match self.operation.map(OperationForm::from) {
+            None => serde_json::to_vec(&(DEVICE_FORMAT, device)).expect(PLAIN_DATA),
+            Some(operation) => serde_json::to_vec(&(DEVICE_FORMAT_2, device, operation)).expect(PLAIN_DATA),
+        }
     }
 }
 
@@ -180,7 +195,45 @@ impl DeviceFile {
             base_latency: self.base_latency.map(BaseLatencyForm::into_latency).transpose()?,
             queue_limits: self.queue_limits,
             channels: self.channels.map(parse_channels).transpose()?,
+            operation: self.operation.map(|form| form.into_cost(&self.format)).transpose()?,
         })
+    }
+}
+
+impl OperationForm {
+    /// More than any operation on one key takes, in seconds.
+    const MAX_S: f64 = 60.0;
+
+    fn into_cost(self, format: &str) -> Result<OperationCost, ProfileError> {
+        if format != DEVICE_FORMAT_2 {
+            let message = format_args!("a profile with an operation has the format '{DEVICE_FORMAT_2}'");
+            return Err(ProfileError::new(message));
+        }
+        Ok(OperationCost {
+            request: Self::nanos("request_s", self.request_s)?,
+            key: Self::nanos("key_s", self.key_s)?,
+        })
+    }
+
+    /// Rounds up, so that no cost is understated.
+    fn nanos(field: &str, value: f64) -> Result<Nanos, ProfileError> {
+        if !(0.0..=Self::MAX_S).contains(&value) {
+            let message =
+                format_args!("operation, {field} is {value}, expected zero to {} seconds", Self::MAX_S);
+            return Err(ProfileError::new(message));
+        }
+        // A value that was written as whole nanoseconds is read as the same.
+        let nanos = value * 1e9;
+        let nearest = nanos.round();
+        let nanos = if (nanos - nearest).abs() < 1e-3 { nearest } else { nanos.ceil() };
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
+        Ok(Nanos(nanos as u64))
+    }
+}
+
+impl From<OperationCost> for OperationForm {
+    fn from(cost: OperationCost) -> Self {
+        Self { request_s: cost.request.as_secs(), key_s: cost.key.as_secs() }
     }
 }
 
@@ -254,7 +307,7 @@ impl PublishedFile {
 impl From<&StorageProfile> for DeviceFile {
     fn from(profile: &StorageProfile) -> Self {
         Self {
-            format: DEVICE_FORMAT.to_owned(),
+            format: if profile.operation.is_some() { DEVICE_FORMAT_2 } else { DEVICE_FORMAT }.to_owned(),
             name: profile.name.clone(),
             source: profile.source.clone(),
             device: DeviceForm::from(&profile.device),
@@ -265,6 +318,7 @@ impl From<&StorageProfile> for DeviceFile {
             }),
             queue_limits: profile.queue_limits,
             channels: profile.channels,
+            operation: profile.operation.map(OperationForm::from),
         }
     }
 }

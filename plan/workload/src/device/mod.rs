@@ -7,8 +7,8 @@
 //!
 //! It does not cover garbage collection and other state of an SSD (the table is what it sustained while
 //! measured), sequential writes that miss a revolution (an enforcer batches them, thesis §2.2.1),
-//! or requests below the table's first size: they count at the bandwidth of that size, although
-//! devices take about as long for them as for that size.
+//! or requests below the table's first size where the profile has no cost of an operation: they count at
+//! the bandwidth of that size, although devices take about as long for them as for that size.
 
 mod disk;
 mod error;
@@ -22,7 +22,7 @@ pub use disk::{Disk, DiskParameters, SeekPoint};
 pub use error::ProfileError;
 pub use network::NetworkModel;
 pub use path::PathWork;
-pub use profile::{BaseLatency, DeviceModel, QueueLimits, StorageProfile, StorageWork};
+pub use profile::{BaseLatency, DeviceModel, OperationCost, QueueLimits, StorageProfile, StorageWork};
 pub use ssd::{BandwidthRow, SsdTable};
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub struct StorageProfile {
     pub(super) base_latency: Option<BaseLatency>,
     pub(super) queue_limits: Option<QueueLimits>,
     pub(super) channels: Option<u32>,
+    pub(super) operation: Option<OperationCost>,
 }
 
 /// Model that converts requests to device time, by kind of device.
@@ -40,6 +41,15 @@ pub struct BaseLatency {
     pub read: Seconds,
     /// The latency of writes, which is finite and not negative.
     pub write: Seconds,
+}
+
+/// Device time that the size of a request does not show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OperationCost {
+    /// The least that a request takes, such as the lookup of a key that is not there.
+    pub request: Nanos,
+    /// The time of every key of a request beyond the first.
+    pub key: Nanos,
 }
 
 /// Limits of the requests outstanding at the device: enough to keep it busy, and few enough to bound the wait
@@ -67,6 +77,7 @@ impl StorageProfile {
             base_latency: None,
             queue_limits: None,
             channels: None,
+            operation: None,
         }
     }
 
@@ -103,6 +114,18 @@ impl StorageProfile {
     pub fn with_channels(mut self, channels: u32) -> Self {
         self.channels = Some(channels.max(1));
         self
+    }
+
+    /// Adds the device time that sizes do not show. No request then costs less than that.
+    #[must_use]
+    pub fn with_operation(mut self, operation: OperationCost) -> Self {
+        self.operation = Some(operation);
+        self
+    }
+
+    /// The device time that sizes do not show, if it was measured.
+    pub fn operation(&self) -> Option<OperationCost> {
+        self.operation
     }
 
     /// The name of the device.
@@ -175,17 +198,23 @@ impl StorageProfile {
 
     /// A converter of requests to device time for a new request stream.
     pub fn work_model(&self) -> StorageWork {
-        StorageWork(match &self.device {
+        let device = match &self.device {
             DeviceModel::Ssd(table) => DeviceWork::Ssd(SsdWork::new(table)),
             DeviceModel::Disk(disk) => DeviceWork::Disk(DiskWork::new(disk.clone())),
-        })
+        };
+        let least = self.operation.map_or(Work::ZERO, |operation| Work(operation.request.0 * units::MILLI));
+        StorageWork { device, least }
     }
 }
 
 /// Converts the requests of one stream, in order, to device time. Each stream needs a converter of its own, because a
 /// disk's work depends on earlier requests.
 #[derive(Debug, Clone)]
-pub struct StorageWork(DeviceWork);
+pub struct StorageWork {
+    device: DeviceWork,
+    /// The least work of a request with a size.
+    least: Work,
+}
 
 #[derive(Debug, Clone)]
 enum DeviceWork {
@@ -197,9 +226,10 @@ impl StorageWork {
     /// Device time of the next request, in picoseconds (thousandths of a nanosecond), rounded up;
     /// positive for a positive size.
     pub fn work(&mut self, request: &Request) -> Work {
-        match &mut self.0 {
+        let work = match &mut self.device {
             DeviceWork::Ssd(ssd) => ssd.work(request),
             DeviceWork::Disk(disk) => disk.work(request),
-        }
+        };
+        if request.size.0 == 0 { work } else { work.max(self.least) }
     }
 }

@@ -232,6 +232,7 @@ impl ProxySession {
             id: message.id,
             flow: self.flow,
             class: message.class,
+            keys: message.keys,
             position: message.position,
             export,
             names_file: handle.is_some(),

@@ -55,10 +55,9 @@ impl ProxySession {
     fn enqueue(&mut self, number: u32, shared: &mut SharedState) {
         let workload = self.workload_of_request(number, shared);
         let request = shared.requests.get(number);
-        let class = request.class;
-        let offset = request.position.map(|position| position.offset);
+        let requested = request.requested();
         let cost =
-            if self.is_in_handshake() { HANDSHAKE_COST_NS } else { shared.cost_ns(workload, class, offset) };
+            if self.is_in_handshake() { HANDSHAKE_COST_NS } else { shared.cost_ns(workload, requested) };
         let request = shared.requests.get_mut(number);
         (request.cost, request.arrived) = (cost, shared.now);
         request.place_in_session = self.waiting.len();
