@@ -8,5 +8,5 @@ pub mod experiment;
 operation::documents! {
     experiment::knobs::KnobsDocument: "knobs", 1;
     experiment::knobs::UndoneKnobsDocument: "undone", 1;
-    experiment::text::TriedDocument: "experiment", 1;
+    experiment::text::TriedDocument<'_>: "experiment", 1;
 }

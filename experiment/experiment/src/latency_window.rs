@@ -1,33 +1,61 @@
 //! Requests of one period and their summary.
 
 use confidence::nearest_rank;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 /// Reported percentiles, in percent.
 pub const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 100.0];
 
 /// Resource use in a period; `None` for unknown values.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ResourceUse {
     /// CPU time of the server, nanoseconds.
+    #[serde(rename = "cpu_s", serialize_with = "known_in_seconds")]
+    #[schemars(with = "Option<f64>", description = "CPU time of the server, seconds.")]
     pub cpu_ns: Option<u64>,
     /// Energy of all CPU packages of the machine, microjoules; includes all other programs.
+    #[serde(rename = "energy_j", serialize_with = "known_in_joules")]
+    #[schemars(with = "Option<f64>", description = "Energy of all CPU packages of the machine, joules.")]
     pub energy_uj: Option<u64>,
 }
 
 /// Summary of the requests that arrived in a period.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PeriodResult {
-    /// Length of the period, seconds.
-    pub seconds: f64,
     /// Requests that arrived in the period and were answered.
     pub requests: u64,
+    /// Length of the period, seconds.
+    pub seconds: f64,
     /// Mean latency, nanoseconds.
+    #[serde(rename = "mean_s", serialize_with = "mean_in_seconds")]
+    #[schemars(description = "Mean latency, seconds.")]
     pub mean_ns: f64,
-    /// Latencies at [`PERCENTILES`], nanoseconds.
-    pub percentiles_ns: [u64; PERCENTILES.len()],
     /// Latency at the percentile under test, nanoseconds.
+    #[serde(rename = "tested_s", serialize_with = "in_seconds")]
+    #[schemars(with = "f64", description = "Latency at the percentile under test, seconds.")]
     pub tested_ns: u64,
+    /// Latencies at [`PERCENTILES`], nanoseconds.
+    #[serde(skip)]
+    pub percentiles_ns: [u64; PERCENTILES.len()],
+    #[serde(flatten)]
     pub used: ResourceUse,
+}
+
+fn mean_in_seconds<S: Serializer>(nanoseconds: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(nanoseconds * 1e-9)
+}
+
+fn in_seconds<S: Serializer>(nanoseconds: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    mean_in_seconds(&(*nanoseconds as f64), serializer)
+}
+
+fn known_in_seconds<S: Serializer>(nanoseconds: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    nanoseconds.map(|nanoseconds| nanoseconds as f64 * 1e-9).serialize(serializer)
+}
+
+fn known_in_joules<S: Serializer>(microjoules: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    microjoules.map(|microjoules| microjoules as f64 * 1e-6).serialize(serializer)
 }
 
 impl PeriodResult {

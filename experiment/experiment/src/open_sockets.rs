@@ -1,5 +1,6 @@
 //! Options of the open sockets of a server: selection of sockets, and counts of what was set and restored.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -75,7 +76,7 @@ impl SocketsTakenBack {
 }
 
 /// Totals of an experiment with open sockets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct SocketTotals {
     /// Maximum number of listening sockets changed at a time.
     pub listening: u64,
@@ -87,10 +88,12 @@ pub struct SocketTotals {
     pub not_set: u64,
     /// True if the kernel reports the server's own setsockopt calls, which matters when the server sets the
     /// knob's value.
+    #[serde(rename = "server_seen")]
     pub is_server_seen: bool,
-    /// Number of passes over all sockets.
+    /// Number of passes over all sockets, with the knob on and off.
     pub passes: u64,
     /// Total time of these passes.
+    #[serde(skip)]
     pub duration: Duration,
 }
 

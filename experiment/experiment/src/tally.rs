@@ -8,9 +8,13 @@
 
 use crate::latency_window::{PERCENTILES, PeriodResult};
 use confidence::{SymmetryTest, needed_for_symmetry, shift_estimate, shift_interval};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 
 /// Verdict about a value of a knob.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum KnobVerdict {
     /// The percentile is lower with it.
     Helps,
@@ -21,46 +25,101 @@ pub enum KnobVerdict {
 }
 
 /// Change of one statistic between periods with the knob off and on.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct StatisticShift {
     /// Median over periods with the knob off.
     pub off: f64,
     /// Median over periods with the knob on.
     pub on: f64,
     /// Estimated difference within a round.
+    #[serde(rename = "difference")]
     pub shift: f64,
-    /// Confidence interval of the difference.
-    pub interval: (f64, f64),
     /// Estimated difference ÷ value with the knob off in the same round; at least −1 for non-negative
     /// statistics. `None` if no round has a positive value off, or if its sign differs from that of `shift`.
+    #[schemars(description = "Difference ÷ value off of the same round; null if meaningless.")]
     pub relative: Option<f64>,
+    /// Lower end of the confidence interval of the difference; JSON has null for an infinite one.
+    #[schemars(with = "Option<f64>", description = "Null if unbounded.")]
+    pub low: f64,
+    /// Upper end of the interval.
+    #[schemars(with = "Option<f64>")]
+    pub high: f64,
+}
+
+impl StatisticShift {
+    /// Returns the shift in a unit of which the present one is `unit`.
+    fn scaled(&self, unit: f64) -> Self {
+        Self {
+            off: self.off * unit,
+            on: self.on * unit,
+            shift: self.shift * unit,
+            relative: self.relative,
+            low: self.low * unit,
+            high: self.high * unit,
+        }
+    }
 }
 
 /// Comparison of one value of a knob with the knob off.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct KnobComparison {
+    #[schemars(with = "String", extend("enum" = ["helps", "harms", "not_shown"]))]
     pub verdict: KnobVerdict,
-    /// Percentile under test, nanoseconds; the interval has the requested confidence.
-    pub tested: StatisticShift,
-    /// Smallest difference that would have been detected, given the variation between rounds; `None` if none
-    /// would have been.
-    pub visible_ns: Option<f64>,
-    /// Capital gained by betting that the value has an effect.
+    /// Capital gained by betting that the value has an effect; JSON has null for an infinite one.
+    #[schemars(with = "Option<f64>", description = "Null if infinite.")]
     pub evidence: f64,
     /// Evidence required for a verdict.
     pub evidence_needed: f64,
+    /// Smallest difference that would have been detected, given the variation between rounds; `None` if none
+    /// would have been.
+    #[serde(rename = "visible_s", serialize_with = "in_seconds")]
+    pub visible_ns: Option<f64>,
     /// True if the arrival rate changed with the knob on, at the same confidence.
+    #[serde(rename = "load_changed")]
     pub changes_load: bool,
-    /// Arrival rate, requests per second.
-    pub rate: StatisticShift,
+    /// Percentile under test, nanoseconds; the interval has the requested confidence. JSON has seconds.
+    #[serde(serialize_with = "shift_in_seconds")]
+    pub tested: StatisticShift,
     /// Mean latency, nanoseconds.
+    #[serde(rename = "mean", serialize_with = "shift_in_seconds")]
     pub mean_ns: StatisticShift,
     /// Latencies at [`PERCENTILES`], nanoseconds.
+    #[serde(rename = "percentiles", serialize_with = "by_percentile")]
+    #[schemars(with = "BTreeMap<String, StatisticShift>")]
     pub percentiles_ns: [StatisticShift; PERCENTILES.len()],
+    /// Arrival rate, requests per second.
+    #[serde(rename = "requests_per_second")]
+    pub rate: StatisticShift,
     /// CPU time per request, nanoseconds; `None` if unknown.
+    #[serde(rename = "cpu_per_request", serialize_with = "known_shift_in_seconds")]
     pub cpu_per_request_ns: Option<StatisticShift>,
     /// Energy per request, joules; `None` if unknown.
     pub energy_per_request_j: Option<StatisticShift>,
+}
+
+fn in_seconds<S: Serializer>(nanoseconds: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    nanoseconds.map(|nanoseconds| nanoseconds * 1e-9).serialize(serializer)
+}
+
+fn shift_in_seconds<S: Serializer>(shift: &StatisticShift, serializer: S) -> Result<S::Ok, S::Error> {
+    shift.scaled(1e-9).serialize(serializer)
+}
+
+fn known_shift_in_seconds<S: Serializer>(
+    shift: &Option<StatisticShift>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    shift.map(|shift| shift.scaled(1e-9)).serialize(serializer)
+}
+
+fn by_percentile<S: Serializer>(
+    shifts: &[StatisticShift; PERCENTILES.len()],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let named = PERCENTILES.iter().zip(shifts);
+    let named: BTreeMap<String, StatisticShift> =
+        named.map(|(percent, shift)| (format!("p{percent}"), shift.scaled(1e-9))).collect();
+    named.serialize(serializer)
 }
 
 /// Results of complete rounds, with the running tests.
@@ -144,7 +203,7 @@ impl RoundTally {
             true => KnobVerdict::Helps,
             false => KnobVerdict::NotShown,
         };
-        let reach = (tested.shift - tested.interval.0).max(tested.interval.1 - tested.shift);
+        let reach = (tested.shift - tested.low).max(tested.high - tested.shift);
         let mut percentiles_ns = [tested; PERCENTILES.len()];
         for (index, shift) in percentiles_ns.iter_mut().enumerate() {
             *shift = self.shift(value, &|period| period.percentiles_ns[index] as f64)?;
@@ -185,12 +244,14 @@ impl RoundTally {
         let shift = shift_estimate(&differences)?;
         let relative = relative_shift(&pairs).filter(|relative| relative * shift >= 0.0);
         let (off, on): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
+        let (low, high) = shift_interval(&differences, self.confidence);
         Some(StatisticShift {
             off: median(&ascending(off))?,
             on: median(&ascending(on))?,
             shift,
-            interval: shift_interval(&differences, self.confidence),
             relative,
+            low,
+            high,
         })
     }
 

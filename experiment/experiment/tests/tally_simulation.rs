@@ -1,7 +1,7 @@
 //! Simulated experiments on a server with a queue, dependent latencies and a drifting load, judged like live
 //! ones. A knob without effect "helps" at most at the test's level; an effective one is found in few rounds.
 
-use experiment::{KnobVerdict, PeriodResult, ResourceUse, RoundTally};
+use experiment::{KnobVerdict, PeriodResult, ResourceUse, RoundTally, StatisticShift};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -127,7 +127,7 @@ fn what_was_not_shown_comes_with_what_would_have_been_seen() {
     let comparison = tally.comparison(0).expect("there are rounds");
     assert_eq!((comparison.verdict, tally.rounds().len()), (KnobVerdict::NotShown, ROUNDS_MAX));
     let visible = comparison.visible_ns.expect("there are enough rounds");
-    let (low, high) = comparison.tested.interval;
+    let StatisticShift { low, high, .. } = comparison.tested;
     assert!(low <= 0.0 && high >= 0.0 && visible > 0.0, "{comparison:?}");
     // A difference as large, added to every period with the knob on, is seen.
     let mut shifted = RoundTally::new(1, CONFIDENCE);
@@ -158,7 +158,7 @@ fn a_change_of_the_load_is_told() {
     let energy = comparison.energy_per_request_j.expect("it is known");
     assert!((0.0029..0.0031).contains(&energy.off) && energy.on > 0.004, "{energy:?}");
     assert!((energy.shift - (energy.on - energy.off)).abs() < 1e-4, "{energy:?}");
-    assert!(energy.interval.0 > 0.001 && energy.interval.1 < 0.002, "{energy:?}");
+    assert!(energy.low > 0.001 && energy.high < 0.002, "{energy:?}");
 }
 
 /// A period without energy takes its round out of the comparison of energy, and of nothing else.
@@ -232,6 +232,6 @@ fn no_latency_falls_by_more_than_all_of_it() {
     for shift in [compared.tested, compared.mean_ns].iter().chain(&compared.percentiles_ns) {
         let relative = shift.relative.expect("all values are above zero");
         assert!((-1.0..-0.8).contains(&relative), "{shift:?}");
-        assert!(shift.interval.0 <= shift.shift && shift.shift <= shift.interval.1, "{shift:?}");
+        assert!(shift.low <= shift.shift && shift.shift <= shift.high, "{shift:?}");
     }
 }

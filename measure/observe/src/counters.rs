@@ -3,11 +3,14 @@
 //! What is divided among causes was seen event by event. What never became a request, a datagram that was dropped, is in
 //! no latency, and is known from these counters alone.
 
+use crate::seconds::in_seconds;
 use machine::cpu_quota::{CpuHierarchy, CpuQuota, QuotaCounts};
 use machine::cpu_time;
 use machine::network_counts::{
     NamespaceNumber, NetworkCounts, SocketAtPort, SoftnetCounts, namespace_of, of_namespaces_with, softnet,
 };
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most processes whose groups and namespaces are looked up; servers with a process for each connection have many.
@@ -180,20 +183,41 @@ pub struct KernelCount {
 }
 
 /// A group of the server whose CPU quota kept it from running.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ThrottledGroup {
     /// Its path in the hierarchy of groups.
     pub group: String,
     /// Its quota at the end; `None` if it has none any more.
+    #[serde(flatten, serialize_with = "quota_in_seconds")]
+    #[schemars(with = "QuotaSeconds")]
     pub quota: Option<CpuQuota>,
     /// Periods in which it was throttled.
     pub throttled: u64,
     /// For how long, nanoseconds, summed over CPUs.
+    #[serde(rename = "throttled_s", serialize_with = "in_seconds")]
+    #[schemars(with = "f64", description = "Summed over CPUs.")]
     pub throttled_ns: u64,
-    /// A command that doubles the quota.
-    pub command: Option<String>,
     /// Processes of the server in it or below.
     pub processes: Vec<u32>,
+    /// A command that doubles the quota.
+    pub command: Option<String>,
+}
+
+/// A CPU quota as documents have it.
+#[derive(Serialize, JsonSchema)]
+struct QuotaSeconds {
+    /// CPU time in each period; null where the group has no quota any more.
+    quota_s: Option<f64>,
+    period_s: Option<f64>,
+}
+
+fn quota_in_seconds<S: Serializer>(quota: &Option<CpuQuota>, serializer: S) -> Result<S::Ok, S::Error> {
+    let seconds = |microseconds: u64| microseconds as f64 / 1e6;
+    QuotaSeconds {
+        quota_s: quota.map(|quota| seconds(quota.quota_us)),
+        period_s: quota.map(|quota| seconds(quota.period_us)),
+    }
+    .serialize(serializer)
 }
 
 /// What counters of the kernel say of an observation.

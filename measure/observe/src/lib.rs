@@ -28,6 +28,7 @@ mod request;
 mod run;
 mod running;
 mod sampling;
+mod seconds;
 mod selftest;
 mod statistics;
 #[cfg(test)]
@@ -66,6 +67,7 @@ pub use recent::RecentStatistics;
 pub use request::{HeldUpTime, ObservedRequest, POINTS, RequestPoint, RequestQuality, STAGE_NAMES, STAGES};
 pub use run::{observe, watch};
 pub use sampling::{CostLimit, SampledTime};
+pub use seconds::{NanosecondCount, in_seconds};
 pub use selftest::{SelfTestReport, self_test};
 pub use statistics::{LatencyProfile, RequestStatistics, StageProfile};
 pub use wire::{PROTOCOLS, Protocol};

@@ -6,7 +6,10 @@ use crate::join::JoinCounts;
 use crate::probe::ProbeSettings;
 use crate::request::ObservedRequest;
 use crate::sampling::{CostLimit, SampledTime};
+use crate::seconds::in_seconds;
 use crate::statistics::{LatencyProfile, RequestStatistics};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -39,25 +42,42 @@ pub enum ObservationEnd {
 }
 
 /// What the programs in the kernel cost, as far as it was measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct MeasuredCost {
-    /// CPU time of the programs in nanoseconds, over all CPUs.
-    pub run_ns: u64,
-    /// How often they ran.
-    pub runs: u64,
-    /// The number of requests that were completed in this time.
-    pub requests: u64,
-    /// How long was measured.
+    /// Time that was measured.
+    #[serde(rename = "measured_s", serialize_with = "duration_in_seconds")]
+    #[schemars(with = "f64", description = "For how long that was measured, in seconds.")]
     pub duration: Duration,
+    /// CPU time of the programs in nanoseconds, over all CPUs.
+    #[serde(rename = "cpu_s", serialize_with = "in_seconds")]
+    #[schemars(with = "f64", description = "CPU time of the programs in seconds, over all CPUs.")]
+    pub run_ns: u64,
+    /// Number of runs of programs.
+    #[schemars(description = "How often a program ran.")]
+    pub runs: u64,
+    /// Requests that were completed in this time.
+    pub requests: u64,
+}
+
+fn duration_in_seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(duration.as_secs_f64())
+}
+
+impl MeasuredCost {
+    /// Returns the CPU time of the programs as a share of one CPU.
+    pub fn cpu_share(&self) -> f64 {
+        self.run_ns as f64 / 1e9 / self.duration.as_secs_f64()
+    }
 }
 
 /// How long connections waited to be accepted, from the end of their handshake on.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct AcceptQueue {
     /// The number of connections that were accepted, and whose handshake was seen.
     pub connections: u64,
-    /// Their waits, in nanoseconds.
-    pub waits: LatencyProfile,
+    /// Their waits, in nanoseconds; `None` without connections.
+    #[schemars(description = "Their waits; null without connections.")]
+    pub waits: Option<LatencyProfile>,
 }
 
 /// What an observation came to.

@@ -381,9 +381,10 @@ impl RunningObservation {
             processes: self.processes,
             causes: CauseReport { stolen: taken, ..self.causes.report() },
             counters: self.counters.report(),
-            accept_queue: self
-                .accept_waits
-                .map(|waits| AcceptQueue { connections: waits.count(), waits: waits.profile() }),
+            accept_queue: self.accept_waits.map(|waits| AcceptQueue {
+                connections: waits.count(),
+                waits: (waits.count() > 0).then(|| waits.profile()),
+            }),
             sampled: None,
         }
     }

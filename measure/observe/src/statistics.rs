@@ -5,7 +5,10 @@
 //! shares are exact; percentiles are of histograms, within 0.1 %. Memory does not grow with the number of requests.
 
 use crate::request::{ObservedRequest, RequestQuality, STAGE_NAMES, STAGES};
+use crate::seconds::in_seconds;
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 /// Longer times count as this one in percentiles: an hour, in nanoseconds.
 const TIME_MAX_NS: u64 = 3_600_000_000_000;
@@ -34,35 +37,55 @@ struct StageSums {
 }
 
 /// Percentiles of a latency, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+#[schemars(description = "Latencies, or times of a stage.")]
 pub struct LatencyProfile {
     /// The mean of all.
+    #[serde(rename = "mean_s", serialize_with = "in_seconds")]
     pub mean: f64,
     /// The 50th percentile of all.
+    #[serde(rename = "p50_s", serialize_with = "in_seconds")]
+    #[schemars(with = "f64")]
     pub p50: u64,
     /// The 90th percentile of all.
+    #[serde(rename = "p90_s", serialize_with = "in_seconds")]
+    #[schemars(with = "f64")]
     pub p90: u64,
     /// The 99th percentile of all.
+    #[serde(rename = "p99_s", serialize_with = "in_seconds")]
+    #[schemars(with = "f64")]
     pub p99: u64,
     /// The 99.9th percentile of all.
+    #[serde(rename = "p99_9_s", serialize_with = "in_seconds")]
+    #[schemars(with = "f64")]
     pub p999: u64,
     /// The largest of all, exactly; no percentile is above it.
+    #[serde(rename = "max_s", serialize_with = "in_seconds")]
+    #[schemars(with = "f64")]
     pub max: u64,
 }
 
 /// What a stage has in the latency.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct StageProfile {
     /// The name of the stage.
+    #[serde(rename = "stage")]
     pub name: &'static str,
     /// The time in the stage, in nanoseconds.
+    #[serde(flatten)]
     pub times: LatencyProfile,
     /// The variance of the time, in square nanoseconds.
+    #[serde(rename = "variance_s2", serialize_with = "in_square_seconds")]
+    #[schemars(description = "The variance of the time, in square seconds.")]
     pub variance: f64,
     /// Its share in the mean of T6 − T0.
     pub share_of_mean: f64,
     /// Cov(X, T) ÷ Var(T): its share in the variance of T6 − T0, which may be negative. 0 when nothing varies.
     pub share_of_variance: f64,
+}
+
+fn in_square_seconds<S: Serializer>(square_nanoseconds: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(square_nanoseconds / 1e18)
 }
 
 /// Times within 0.1 %, in memory that does not grow with their number, and the largest of them.

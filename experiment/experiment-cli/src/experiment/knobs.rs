@@ -13,7 +13,7 @@ use units::plural;
 /// Knobs, and if they can be tried here.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct KnobsDocument {
-    knobs: Vec<KnobDocument>,
+    knobs: Vec<ListedKnob>,
 }
 
 /// Result of undoing a killed experiment.
@@ -32,17 +32,11 @@ struct UnreadJournalFields {
     remedy: Option<String>,
 }
 
+/// A knob, and whether the machine and the target have it.
 #[derive(Serialize, JsonSchema)]
-struct KnobDocument {
-    knob: &'static str,
-    stages: &'static [&'static str],
-    cause: &'static str,
-    sets: &'static str,
-    values: &'static str,
-    default: Option<&'static str>,
-    verified: &'static str,
-    undone: &'static str,
-    costs: &'static str,
+struct ListedKnob {
+    #[serde(flatten)]
+    knob: Knob,
     available: bool,
     /// Flags that the command lacks, if nothing else is missing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -81,22 +75,7 @@ pub(crate) fn json(knobs: &[&'static Knob], target: &KnobTarget) -> String {
             _ => Vec::new(),
         };
         let why_not = obstacle.map(|obstacle| obstacle.to_string());
-        let Knob { name, stages, cause, sets, values, default, verified, undone, costs, .. } = **knob;
-        let available = why_not.is_none();
-        KnobDocument {
-            knob: name,
-            stages,
-            cause,
-            sets,
-            values,
-            default,
-            verified,
-            undone,
-            costs,
-            available,
-            missing_flags,
-            why_not,
-        }
+        ListedKnob { knob: **knob, available: why_not.is_none(), missing_flags, why_not }
     };
     operation::document::document(&KnobsDocument { knobs: knobs.iter().map(document).collect() })
 }

@@ -11,7 +11,6 @@ use operation::document::document;
 use operation::text::{percent, time};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use units::plural;
 
 /// Spread of arrival rates between periods above which the load is called unsteady.
@@ -28,7 +27,7 @@ pub(crate) struct TriedKnob<'a> {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub(crate) struct TriedDocument {
+pub(crate) struct TriedDocument<'a> {
     knob: &'static str,
     ports: Vec<u16>,
     percentile: f64,
@@ -42,11 +41,11 @@ pub(crate) struct TriedDocument {
     ended: String,
     /// Processes of --pid that have ended.
     ended_processes: Vec<u32>,
-    values: Vec<ValueFields>,
+    values: Vec<ComparedValue>,
     /// Rounds of periods, that with the knob off first.
-    periods: Vec<Vec<PeriodFields>>,
+    periods: &'a [Vec<PeriodResult>],
     /// Results of an incomplete last round in the same order; null for incomplete periods.
-    unfinished_round: Vec<Option<PeriodFields>>,
+    unfinished_round: &'a [Option<PeriodResult>],
     arrivals_vary_by: Option<f64>,
     late_requests: u64,
     unanswered_requests: u64,
@@ -60,65 +59,24 @@ pub(crate) struct TriedDocument {
     not_undone: Vec<String>,
     /// Changes of open sockets, if the knob is an option of them.
     #[serde(skip_serializing_if = "Option::is_none")]
-    sockets: Option<SocketFields>,
+    sockets: Option<ChangedSockets>,
 }
 
+/// Changes of open sockets, with the time that they took.
 #[derive(Serialize, JsonSchema)]
-struct SocketFields {
-    /// Maximum number of listening sockets changed at a time.
-    listening: u64,
-    /// Maximum number of connected sockets changed at a time.
-    connected: u64,
-    /// Number of times the value was set again after the server had changed it.
-    set_again: u64,
-    /// Maximum number of sockets at a time that refused the value.
-    not_set: u64,
-    /// True if the kernel reports the server's own setsockopt calls.
-    server_seen: bool,
-    /// Number of passes over all sockets, with the knob on and off.
-    passes: u64,
+struct ChangedSockets {
+    #[serde(flatten)]
+    totals: SocketTotals,
     /// Mean time of a pass.
     pass_s: Option<f64>,
 }
 
+/// A value of the knob, compared with the knob off.
 #[derive(Serialize, JsonSchema)]
-struct ValueFields {
+struct ComparedValue {
     value: String,
-    #[schemars(extend("enum" = ["helps", "harms", "not_shown"]))]
-    verdict: &'static str,
-    /// Null if infinite.
-    evidence: Option<f64>,
-    evidence_needed: f64,
-    visible_s: Option<f64>,
-    load_changed: bool,
-    tested: ShiftFields,
-    mean: ShiftFields,
-    percentiles: BTreeMap<String, ShiftFields>,
-    requests_per_second: ShiftFields,
-    cpu_per_request: Option<ShiftFields>,
-    energy_per_request_j: Option<ShiftFields>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct ShiftFields {
-    off: f64,
-    on: f64,
-    difference: f64,
-    /// Difference ÷ value off of the same round; null if meaningless.
-    relative: Option<f64>,
-    /// Null if unbounded.
-    low: Option<f64>,
-    high: Option<f64>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct PeriodFields {
-    requests: u64,
-    seconds: f64,
-    mean_s: f64,
-    tested_s: f64,
-    cpu_s: Option<f64>,
-    energy_j: Option<f64>,
+    #[serde(flatten)]
+    comparison: KnobComparison,
 }
 
 /// Formats a knob with its value as a user writes it.
@@ -149,14 +107,6 @@ fn verdict(verdict: KnobVerdict) -> &'static str {
         KnobVerdict::Helps => "helps",
         KnobVerdict::Harms => "harms",
         KnobVerdict::NotShown => "no difference shown",
-    }
-}
-
-/// Returns the verdict's name in JSON.
-fn verdict_word(found: KnobVerdict) -> &'static str {
-    match found {
-        KnobVerdict::NotShown => "not_shown",
-        _ => verdict(found),
     }
 }
 
@@ -205,7 +155,7 @@ impl TriedKnob<'_> {
     pub(crate) fn json(&self) -> String {
         let settings = self.settings;
         let report = self.report;
-        let periods = |round: &Vec<PeriodResult>| round.iter().map(period).collect();
+        let values = self.comparisons().into_iter();
         document(&TriedDocument {
             knob: self.knob.name,
             ports: settings.ports.iter().copied().collect(),
@@ -219,9 +169,9 @@ impl TriedKnob<'_> {
             took_s: report.duration.as_secs_f64(),
             ended: self.ended(),
             ended_processes: report.ended_processes.iter().map(|process| process.id).collect(),
-            values: self.comparisons().iter().map(value).collect(),
-            periods: report.tally.rounds().iter().map(periods).collect(),
-            unfinished_round: report.unfinished_round.iter().map(|seen| seen.as_ref().map(period)).collect(),
+            values: values.map(|(value, comparison)| ComparedValue { value, comparison }).collect(),
+            periods: report.tally.rounds(),
+            unfinished_round: &report.unfinished_round,
             arrivals_vary_by: report.tally.load_spread(),
             late_requests: report.late,
             unanswered_requests: report.unanswered,
@@ -234,7 +184,7 @@ impl TriedKnob<'_> {
                 .iter()
                 .map(|undone| undone_line(undone).trim_end().to_owned())
                 .collect(),
-            sockets: report.sockets.as_ref().map(socket_fields),
+            sockets: report.sockets.map(changed_sockets),
         })
     }
 
@@ -420,16 +370,9 @@ impl TriedKnob<'_> {
     }
 }
 
-fn socket_fields(totals: &SocketTotals) -> SocketFields {
-    SocketFields {
-        listening: totals.listening,
-        connected: totals.connected,
-        set_again: totals.set_again,
-        not_set: totals.not_set,
-        server_seen: totals.is_server_seen,
-        passes: totals.passes,
-        pass_s: totals.pass_duration().map(|duration| duration.as_secs_f64()),
-    }
+fn changed_sockets(totals: SocketTotals) -> ChangedSockets {
+    let pass_s = totals.pass_duration().map(|duration| duration.as_secs_f64());
+    ChangedSockets { totals, pass_s }
 }
 
 /// Describes the changes of open sockets in one line.
@@ -492,49 +435,7 @@ fn rounded(nanoseconds: f64) -> f64 {
 
 fn interval(shift: &StatisticShift, show: &dyn Fn(f64) -> String) -> String {
     let end = |value: f64| if value.is_finite() { show(value) } else { "?".to_owned() };
-    from_to(end(shift.interval.0), &end(shift.interval.1))
-}
-
-fn value((label, comparison): &(String, KnobComparison)) -> ValueFields {
-    let seconds = |shift: &StatisticShift| scaled(shift, 1e-9);
-    let names = PERCENTILES.iter().map(|percent| format!("p{percent}"));
-    ValueFields {
-        value: label.clone(),
-        verdict: verdict_word(comparison.verdict),
-        evidence: Some(comparison.evidence).filter(|evidence| evidence.is_finite()),
-        evidence_needed: comparison.evidence_needed,
-        visible_s: comparison.visible_ns.map(|visible| visible * 1e-9),
-        load_changed: comparison.changes_load,
-        tested: seconds(&comparison.tested),
-        mean: seconds(&comparison.mean_ns),
-        percentiles: names.zip(comparison.percentiles_ns.iter().map(seconds)).collect(),
-        requests_per_second: scaled(&comparison.rate, 1.0),
-        cpu_per_request: comparison.cpu_per_request_ns.as_ref().map(seconds),
-        energy_per_request_j: comparison.energy_per_request_j.as_ref().map(|shift| scaled(shift, 1.0)),
-    }
-}
-
-fn scaled(shift: &StatisticShift, unit: f64) -> ShiftFields {
-    let end = |value: f64| value.is_finite().then_some(value * unit);
-    ShiftFields {
-        off: shift.off * unit,
-        on: shift.on * unit,
-        difference: shift.shift * unit,
-        relative: shift.relative,
-        low: end(shift.interval.0),
-        high: end(shift.interval.1),
-    }
-}
-
-fn period(period: &PeriodResult) -> PeriodFields {
-    PeriodFields {
-        requests: period.requests,
-        seconds: period.seconds,
-        mean_s: period.mean_ns * 1e-9,
-        tested_s: period.tested_ns as f64 * 1e-9,
-        cpu_s: period.used.cpu_ns.map(|cpu| cpu as f64 * 1e-9),
-        energy_j: period.used.energy_uj.map(|energy| energy as f64 * 1e-6),
-    }
+    from_to(end(shift.low), &end(shift.high))
 }
 
 #[cfg(test)]

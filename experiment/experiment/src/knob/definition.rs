@@ -2,6 +2,8 @@
 
 use crate::setting::{PlannedChange, ProcessIdentity};
 use model::OperationError;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// Server, devices and commands that an experiment is about.
@@ -78,8 +80,9 @@ impl std::fmt::Display for KnobObstacle {
 }
 
 /// One knob and its description.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct Knob {
+    #[serde(rename = "knob")]
     pub name: &'static str,
     /// Stages of requests that it affects, as `observe` names them.
     pub stages: &'static [&'static str],
@@ -98,7 +101,9 @@ pub struct Knob {
     /// Costs and risks.
     pub costs: &'static str,
     /// Flags that name what it is about.
+    #[serde(skip)]
     pub(super) flags: &'static [KnobFlag],
+    #[serde(skip)]
     pub(super) plan: fn(&KnobTarget, &str) -> Result<Vec<PlannedChange>, OperationError>,
 }
 

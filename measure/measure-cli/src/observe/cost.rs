@@ -59,7 +59,6 @@ pub(crate) fn cost_lines(report: &ObservationReport, joining_ns: u64) -> String 
 /// The same sum, divided in two ways.
 fn kernel_lines(cost: &MeasuredCost) -> String {
     let run_s = cost.run_ns as f64 / 1e9;
-    let lasted = cost.duration.as_secs_f64();
     let each = |(number, noun): (u64, &str)| {
         format!("{} per {noun} ({})", time(run_s / number as f64), plural(number, noun))
     };
@@ -71,8 +70,8 @@ fn kernel_lines(cost: &MeasuredCost) -> String {
     let divided = if divided.is_empty() { String::new() } else { format!(":\n  {}", divided.join(", or ")) };
     format!(
         "in {}, programs in the kernel took {} of one CPU{divided}",
-        time(lasted),
-        percent(run_s / lasted)
+        time(cost.duration.as_secs_f64()),
+        percent(cost.cpu_share())
     )
 }
 

@@ -23,21 +23,6 @@ pub(super) struct CounterFields {
     what_acts_on_it: &'static str,
 }
 
-/// A group of the server that its CPU quota kept from running.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct QuotaFields {
-    group: String,
-    /// CPU time in each period; null where the group has no quota any more.
-    quota_s: Option<f64>,
-    period_s: Option<f64>,
-    throttled: u64,
-    /// Summed over CPUs.
-    throttled_s: f64,
-    processes: Vec<u32>,
-    /// Doubles the quota.
-    command: Option<String>,
-}
-
 /// The fields of all counters that have grown.
 pub(super) fn fields(report: &CounterReport) -> Vec<CounterFields> {
     let field = |KernelCount { counter, subject, amount }: &KernelCount| CounterFields {
@@ -50,20 +35,6 @@ pub(super) fn fields(report: &CounterReport) -> Vec<CounterFields> {
         what_acts_on_it: counter.what_acts_on_it,
     };
     report.counts.iter().map(field).collect()
-}
-
-/// The fields of the groups that were throttled.
-pub(super) fn quotas(report: &CounterReport) -> Vec<QuotaFields> {
-    let field = |group: &ThrottledGroup| QuotaFields {
-        group: group.group.clone(),
-        quota_s: group.quota.map(|quota| quota.quota_us as f64 / 1e6),
-        period_s: group.quota.map(|quota| quota.period_us as f64 / 1e6),
-        throttled: group.throttled,
-        throttled_s: group.throttled_ns as f64 / 1e9,
-        processes: group.processes.clone(),
-        command: group.command.clone(),
-    };
-    report.throttled.iter().map(field).collect()
 }
 
 /// What never became a request, a line each; nothing where nothing was lost.
@@ -156,6 +127,7 @@ mod tests {
         assert!(text.contains("twice as much: echo 10000 > /x") && !text.contains("periods"), "{text}");
         assert_eq!(super::text(&CounterReport::default()), "");
         assert_eq!((fields(&report)[2].count, fields(&report)[2].time_s), (Some(7), None));
-        assert_eq!(quotas(&report)[0].quota_s, Some(0.005));
+        let group = operation::document::pretty(&report.throttled[0]);
+        assert!(group.contains("\"quota_s\": 0.005,") && group.contains("\"throttled_s\": 0.12,"), "{group}");
     }
 }

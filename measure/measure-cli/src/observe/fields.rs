@@ -2,20 +2,19 @@
 
 use crate::observe::ideal::{COLUMNS, cpus, factor, seconds_at};
 use measure::observation::{
-    ClientLoop, IdealComparison, ServerObservation, StagesNear, TrafficMoments, VarianceView,
+    ClientBehaviour, ClientLoop, IdealComparison, ServerObservation, ServiceEstimate, StagesNear,
+    TrafficMoments, VarianceCut, VarianceView,
 };
-use observe::STAGE_NAMES;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use units::Nanos;
 
 /// What an observation says beyond what was seen, as fields of its document.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DerivedFields {
     ideal: Option<IdealFields>,
     variance: Option<VarianceFields>,
-    stages_near: Vec<NearFields>,
+    stages_near: Vec<StagesNear>,
     recorded_requests: Option<u64>,
     recorded_late: Option<u64>,
 }
@@ -28,8 +27,8 @@ struct IdealFields {
     answering_threads: usize,
     cpus: usize,
     utilisation: f64,
-    service: ServiceFields,
-    clients: ClientFields,
+    service: UsedService,
+    clients: ClientVerdict,
     measured: LatencyFields,
     one_queue_constant_service: ServerFields,
     one_queue: ServerFields,
@@ -50,39 +49,31 @@ struct ServerFields {
 
 /// Latencies, or times of a stage.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct LatencyFields {
-    pub(super) mean_s: f64,
-    pub(super) p50_s: f64,
-    pub(super) p90_s: f64,
-    pub(super) p99_s: f64,
-    pub(super) p99_9_s: f64,
-    pub(super) max_s: f64,
+struct LatencyFields {
+    mean_s: f64,
+    p50_s: f64,
+    p90_s: f64,
+    p99_s: f64,
+    p99_9_s: f64,
+    max_s: f64,
 }
 
+/// The service time in use, and what was seen of it.
 #[derive(Serialize, JsonSchema)]
-struct ServiceFields {
+struct UsedService {
     used_mean_s: f64,
-    busy_mean_s: f64,
-    busy_median_s: f64,
-    between_answers_s: Option<f64>,
-    waiting_requests: usize,
-    network_stack_s: f64,
-    given_s: Option<f64>,
+    #[serde(flatten)]
+    estimate: ServiceEstimate,
 }
 
+/// What most requests are part of, and what was seen of their clients.
 #[derive(Serialize, JsonSchema)]
-struct ClientFields {
+struct ClientVerdict {
     closed_loop: bool,
     /// `closed`, `open`, or `cannot tell`.
     verdict: &'static str,
-    /// Shares of the requests, by the verdict on their client.
-    closed_share: f64,
-    open_loop_share: f64,
-    clients: usize,
-    connections: usize,
-    overlapping: u64,
-    overlapping_expected: f64,
-    open_share: f64,
+    #[serde(flatten)]
+    behaviour: ClientBehaviour,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -98,22 +89,7 @@ struct VarianceFields {
     mean_latency_s: Option<f64>,
     mean_wait_s: Option<f64>,
     kingman_wait_s: Option<f64>,
-    cuts: Vec<CutFields>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct CutFields {
-    variance_cut: f64,
-    mean_latency_s: f64,
-    mean_may_rise: f64,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct NearFields {
-    percentile: &'static str,
-    latency_s: f64,
-    requests: usize,
-    stage_means_s: BTreeMap<&'static str, f64>,
+    cuts: Vec<VarianceCut>,
 }
 
 /// The fields of an observation.
@@ -122,14 +98,13 @@ pub(super) fn fields(observation: &ServerObservation) -> DerivedFields {
     DerivedFields {
         ideal: ideal.map(ideal_fields),
         variance: ideal.map(|ideal| variance_fields(&ideal.moments, observation.variance.as_ref())),
-        stages_near: observation.near.iter().map(near_fields).collect(),
+        stages_near: observation.near.clone(),
         recorded_requests: observation.recorded.map(|recorded| recorded.requests),
         recorded_late: observation.recorded.map(|recorded| recorded.late),
     }
 }
 
 fn ideal_fields(ideal: &IdealComparison) -> IdealFields {
-    let service = &ideal.service;
     let [constant, one_queue, per_worker] = [0, 1, 2].map(|server| server_fields(ideal, server));
     IdealFields {
         requests: ideal.measured.count(),
@@ -138,29 +113,15 @@ fn ideal_fields(ideal: &IdealComparison) -> IdealFields {
         answering_threads: ideal.threads,
         cpus: cpus(),
         utilisation: ideal.utilisation,
-        service: ServiceFields {
-            used_mean_s: service.mean() / 1e9,
-            busy_mean_s: service.busy_mean / 1e9,
-            busy_median_s: service.busy_median / 1e9,
-            between_answers_s: service.between_answers.map(|between| between / 1e9),
-            waiting_requests: service.waiting,
-            network_stack_s: Nanos(service.stack).as_secs(),
-            given_s: service.given.map(Nanos::as_secs),
-        },
-        clients: ClientFields {
+        service: UsedService { used_mean_s: ideal.service.mean() / 1e9, estimate: ideal.service },
+        clients: ClientVerdict {
             closed_loop: ideal.clients.is_closed_loop(),
             verdict: match ideal.clients.verdict() {
                 ClientLoop::Closed => "closed",
                 ClientLoop::Open => "open",
                 ClientLoop::Unknown => "cannot tell",
             },
-            closed_share: ideal.clients.closed_share,
-            open_loop_share: ideal.clients.open_loop_share,
-            clients: ideal.clients.clients,
-            connections: ideal.clients.connections,
-            overlapping: ideal.clients.overlapping,
-            overlapping_expected: ideal.clients.overlapping_expected,
-            open_share: ideal.clients.open_share,
+            behaviour: ideal.clients,
         },
         measured: percentiles(|at| seconds_at(&ideal.measured, at)),
         one_queue_constant_service: constant,
@@ -187,11 +148,6 @@ fn percentiles(seconds: impl Fn(Option<f64>) -> f64) -> LatencyFields {
 }
 
 fn variance_fields(moments: &TrafficMoments, view: Option<&VarianceView>) -> VarianceFields {
-    let cuts = view.into_iter().flat_map(|view| &view.cuts).map(|cut| CutFields {
-        variance_cut: cut.cut,
-        mean_latency_s: cut.latency / 1e9,
-        mean_may_rise: cut.mean_rise,
-    });
     VarianceFields {
         gaps_scv: moments.gaps_scv,
         worker_gaps_scv: moments.worker_gaps_scv,
@@ -203,15 +159,6 @@ fn variance_fields(moments: &TrafficMoments, view: Option<&VarianceView>) -> Var
         mean_latency_s: view.map(|view| view.latency / 1e9),
         mean_wait_s: view.map(|view| view.wait / 1e9),
         kingman_wait_s: view.map(|view| view.wait_with_gaps / 1e9),
-        cuts: cuts.collect(),
-    }
-}
-
-fn near_fields(near: &StagesNear) -> NearFields {
-    NearFields {
-        percentile: near.percentile,
-        latency_s: near.latency.as_secs(),
-        requests: near.requests,
-        stage_means_s: STAGE_NAMES.into_iter().zip(near.means.map(|mean| mean / 1e9)).collect(),
+        cuts: view.map_or_else(Vec::new, |view| view.cuts.clone()),
     }
 }

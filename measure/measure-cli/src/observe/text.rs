@@ -2,9 +2,8 @@
 
 use crate::observe::causes::CauseFields;
 use crate::observe::cost::{SampledFields, cost_lines, full_percent, sampled_fields};
-use crate::observe::counters::{CounterFields, QuotaFields};
+use crate::observe::counters::CounterFields;
 use crate::observe::doubts::{doubts, is_protocol_understood, left_out, skipped_words};
-use crate::observe::fields::LatencyFields;
 use crate::observe::{
     causes as observed_causes, counters as observed_counters, fields as observed_fields,
     ideal as observed_ideal,
@@ -13,7 +12,7 @@ use cli::terminal::TextTable;
 use measure::observation::{Caveat, Finding, ServerObservation};
 use observe::{
     AcceptQueue, LatencyProfile, MeasuredCost, ObservationEnd, ObservationReport, ProbeSettings,
-    SelfTestReport, StageProfile,
+    SelfTestReport, StageProfile, ThrottledGroup,
 };
 use operation::document::document;
 use operation::text::{percent, time};
@@ -49,16 +48,16 @@ pub(crate) struct ObservedDocument<'a> {
     per_second: f64,
     reader_threads: usize,
     /// Null without requests, as all of their times.
-    latency_from_t1: Option<LatencyFields>,
-    latency_from_t0: Option<LatencyFields>,
+    latency_from_t1: Option<LatencyProfile>,
+    latency_from_t0: Option<LatencyProfile>,
     /// Of T6 − T0, in square seconds.
     variance_s2: Option<f64>,
     /// Of all requests; empty if there were none.
-    stages: Vec<StageFields>,
+    stages: Vec<StageProfile>,
     causes: CauseFields,
     /// What counters of the kernel have counted meanwhile; those that have not grown are left out.
     kernel_counters: Vec<CounterFields>,
-    cpu_quotas: Vec<QuotaFields>,
+    cpu_quotas: &'a [ThrottledGroup],
     /// For how long CPU quotas kept threads that read requests from running.
     threads_throttled_s: f64,
     #[serde(flatten)]
@@ -67,34 +66,18 @@ pub(crate) struct ObservedDocument<'a> {
     not_joined: Vec<CountFields>,
     /// How many, and the times from their first to their last byte.
     sent_in_several_packets: u64,
-    sending: Option<LatencyFields>,
+    sending: Option<LatencyProfile>,
     /// Where that was asked for.
-    accept_queue: Option<AcceptQueueFields>,
+    accept_queue: Option<AcceptQueue>,
     lost_events: u64,
     /// How often the kernel passed over a program, each time perhaps an event that is missing.
     skipped_runs: u64,
     /// The number of events that the kernel reported.
     events: u64,
     /// Of the programs in the kernel, in a part of the time.
-    cost: Option<CostFields>,
+    cost: Option<CostShare>,
     /// CPU time of the thread that joins events, in all of the time, in seconds.
     joining_cpu_s: f64,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct AcceptQueueFields {
-    connections: u64,
-    waits: Option<LatencyFields>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct StageFields {
-    stage: &'static str,
-    #[serde(flatten)]
-    times: LatencyFields,
-    variance_s2: f64,
-    share_of_mean: f64,
-    share_of_variance: f64,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -103,16 +86,11 @@ struct CountFields {
     requests: u64,
 }
 
+/// Cost of the programs, in total and as a share.
 #[derive(Serialize, JsonSchema)]
-struct CostFields {
-    /// For how long that was measured, in seconds.
-    measured_s: f64,
-    /// CPU time of the programs in seconds, over all CPUs.
-    cpu_s: f64,
-    /// How often a program ran.
-    runs: u64,
-    /// Requests that were completed in this time.
-    requests: u64,
+struct CostShare {
+    #[serde(flatten)]
+    cost: MeasuredCost,
     /// `cpu_s` ÷ `measured_s`: a share of one CPU.
     cpu_share: f64,
 }
@@ -152,24 +130,24 @@ pub(crate) fn json(server: ObservedServer<'_>) -> String {
         requests: statistics.count(),
         per_second: per_second(report),
         reader_threads: report.readers.len(),
-        latency_from_t1: has_any.then(|| latency(statistics.from_stack())),
-        latency_from_t0: has_any.then(|| latency(statistics.from_wire())),
+        latency_from_t1: has_any.then(|| statistics.from_stack()),
+        latency_from_t0: has_any.then(|| statistics.from_wire()),
         variance_s2: has_any.then(|| statistics.variance() / 1e18),
-        stages: statistics.stages().iter().filter(|_| has_any).map(stage).collect(),
+        stages: if has_any { statistics.stages().to_vec() } else { Vec::new() },
         causes: observed_causes::fields(&report.causes),
         kernel_counters: observed_counters::fields(&report.counters),
-        cpu_quotas: observed_counters::quotas(&report.counters),
+        cpu_quotas: &report.counters.throttled,
         threads_throttled_s: report.counters.threads_throttled_ns as f64 / 1e9,
         derived: observed_fields::fields(observation),
         guessed_or_unseen: counts(statistics.flagged().collect()),
         not_joined: counts(not_joined(report).to_vec()),
         sent_in_several_packets: several,
-        sending: (several > 0).then(|| latency(sending)),
-        accept_queue: report.accept_queue.as_ref().map(accept_queue),
+        sending: (several > 0).then_some(sending),
+        accept_queue: report.accept_queue,
         lost_events: report.lost_events,
         skipped_runs: report.skipped_runs,
         events: report.events,
-        cost: report.cost.as_ref().map(cost),
+        cost: report.cost.map(|cost| CostShare { cost, cpu_share: cost.cpu_share() }),
         joining_cpu_s: joining_ns as f64 / 1e9,
     })
 }
@@ -196,41 +174,6 @@ pub(crate) fn extent(report: &ObservationReport) -> String {
 /// The rate of arrivals, in words.
 pub(crate) fn rate(report: &ObservationReport) -> String {
     format!("{:.1}", per_second(report))
-}
-
-fn latency(profile: LatencyProfile) -> LatencyFields {
-    let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
-    LatencyFields {
-        mean_s: profile.mean / 1e9,
-        p50_s: seconds(profile.p50),
-        p90_s: seconds(profile.p90),
-        p99_s: seconds(profile.p99),
-        p99_9_s: seconds(profile.p999),
-        max_s: seconds(profile.max),
-    }
-}
-
-fn accept_queue(queue: &AcceptQueue) -> AcceptQueueFields {
-    AcceptQueueFields {
-        connections: queue.connections,
-        waits: (queue.connections > 0).then(|| latency(queue.waits)),
-    }
-}
-
-fn stage(profile: &StageProfile) -> StageFields {
-    StageFields {
-        stage: profile.name,
-        times: latency(profile.times),
-        variance_s2: profile.variance / 1e18,
-        share_of_mean: profile.share_of_mean,
-        share_of_variance: profile.share_of_variance,
-    }
-}
-
-fn cost(cost: &MeasuredCost) -> CostFields {
-    let measured_s = cost.duration.as_secs_f64();
-    let cpu_s = cost.run_ns as f64 / 1e9;
-    CostFields { measured_s, cpu_s, runs: cost.runs, requests: cost.requests, cpu_share: cpu_s / measured_s }
 }
 
 fn ended(end: ObservationEnd) -> &'static str {
@@ -338,9 +281,9 @@ fn around_requests(report: &ObservationReport) -> String {
         );
     }
     if let Some(queue) = report.accept_queue {
-        let waits = match queue.connections {
-            0 => "no connection was accepted".to_owned(),
-            count => format!("{}:\n  {}", plural(count, "connection"), times(queue.waits)),
+        let waits = match queue.waits {
+            None => "no connection was accepted".to_owned(),
+            Some(waits) => format!("{}:\n  {}", plural(queue.connections, "connection"), times(waits)),
         };
         text += &format!("\naccept queue, {waits}\n");
     }

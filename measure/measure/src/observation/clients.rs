@@ -9,6 +9,8 @@
 
 use crate::observation::sample::RequestRun;
 use observe::{ObservedRequest, RequestPoint};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
@@ -63,22 +65,22 @@ pub enum ClientLoop {
 }
 
 /// What was seen of the connections, or of the clients' ports for UDP.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ClientBehaviour {
-    /// The number of connections.
-    pub connections: usize,
+    /// The share of the requests whose client is a closed loop.
+    pub closed_share: f64,
+    /// The share of the requests whose client is an open loop.
+    pub open_loop_share: f64,
     /// The number of clients: their addresses.
     pub clients: usize,
+    /// The number of connections.
+    pub connections: usize,
     /// Requests that came before the answer to the one before on their connection.
     pub overlapping: u64,
     /// How many of these Poisson arrivals of the same rate on each connection would have.
     pub overlapping_expected: f64,
     /// The share of the time, over connections, in which a request was open.
     pub open_share: f64,
-    /// The share of the requests whose client is a closed loop.
-    pub closed_share: f64,
-    /// The share of the requests whose client is an open loop.
-    pub open_loop_share: f64,
 }
 
 impl ClientBehaviour {

@@ -8,6 +8,9 @@
 //! all would wait less.
 
 use crate::observation::moments::TrafficMoments;
+use observe::in_seconds;
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::num::NonZeroUsize;
 
 /// By how much the variance is cut, in the rows of the table.
@@ -25,13 +28,17 @@ pub struct SingleWorkerQueue {
 }
 
 /// What a cut of the variance is worth.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct VarianceCut {
     /// The share of the variance of service that goes.
+    #[serde(rename = "variance_cut")]
     pub cut: f64,
     /// The mean latency then, in nanoseconds.
+    #[serde(rename = "mean_latency_s", serialize_with = "in_seconds")]
+    #[schemars(description = "The mean latency then, in seconds.")]
     pub latency: f64,
     /// By which share the mean service time may rise, with the variance cut, until the mean latency is what it was.
+    #[serde(rename = "mean_may_rise")]
     pub mean_rise: f64,
 }
 

@@ -1,8 +1,11 @@
 //! Mean time per stage of the requests near a percentile of the latency.
 
 use crate::observation::sample::RequestRun;
-use observe::{ObservedRequest, STAGES};
-use units::{Nanos, Percentile};
+use observe::{ObservedRequest, STAGE_NAMES, STAGES};
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use units::{Nanos, Percentile, in_base_units};
 
 /// The percentiles, by the name that tables give them.
 const PERCENTILES: [(&str, f64); 4] = [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9)];
@@ -11,17 +14,29 @@ const PERCENTILES: [(&str, f64); 4] = [("p50", 50.0), ("p90", 90.0), ("p99", 99.
 const NEIGHBOURS_MIN: usize = 5;
 
 /// The mean time in each stage of the requests whose latency T6 − T0 is near a percentile.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct StagesNear {
     /// The name of the percentile.
     pub percentile: &'static str,
     /// The latency at the percentile.
+    #[serde(rename = "latency_s", serialize_with = "in_base_units")]
+    #[schemars(with = "f64")]
     pub latency: Nanos,
     /// Number of requests that the means are taken over. Their ranks differ from the percentile's by at most a tenth of
     /// its distance to the maximum, or by 5 if that is more.
     pub requests: usize,
     /// The mean time in each stage in nanoseconds, in order.
+    #[serde(rename = "stage_means_s", serialize_with = "by_stage")]
+    #[schemars(
+        with = "BTreeMap<&'static str, f64>",
+        description = "The mean time in each stage, in seconds."
+    )]
     pub means: [f64; STAGES],
+}
+
+fn by_stage<S: Serializer>(nanoseconds: &[f64; STAGES], serializer: S) -> Result<S::Ok, S::Error> {
+    let seconds = nanoseconds.map(|mean| mean / 1e9);
+    STAGE_NAMES.into_iter().zip(seconds).collect::<BTreeMap<_, _>>().serialize(serializer)
 }
 
 /// Returns the stages near each percentile that has enough requests above it.

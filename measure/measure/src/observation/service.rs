@@ -2,28 +2,38 @@
 
 use crate::observation::occupancy::RunOccupancy;
 use crate::observation::sample::RequestRun;
-use observe::{ObservedRequest, RequestPoint};
-use units::Nanos;
+use observe::{ObservedRequest, RequestPoint, in_seconds};
+use schemars::JsonSchema;
+use serde::Serialize;
+use units::{Nanos, in_base_units};
 
 /// So many requests must have been waiting for their worker, before the times between answers say something.
 const WAITING_MIN: usize = 100;
 
 /// The time that a request takes a worker, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct ServiceEstimate {
     /// The mean time in which a worker was busy with a request: reading, processing and transmitting, without what is
     /// known to have held it up.
+    #[serde(rename = "busy_mean_s", serialize_with = "in_seconds")]
     pub busy_mean: f64,
     /// Half of the requests took less: what held up some requests unseen is not in it.
+    #[serde(rename = "busy_median_s", serialize_with = "in_seconds")]
     pub busy_median: f64,
     /// The mean time between answers of a worker for which the next request was waiting already: what a request takes
     /// with all that it brings along. `None` when that was seldom so.
+    #[serde(rename = "between_answers_s", serialize_with = "in_seconds")]
     pub between_answers: Option<f64>,
     /// How often a request was waiting already.
+    #[serde(rename = "waiting_requests")]
     pub waiting: usize,
     /// The median time in the network stack, T2 − T1.
+    #[serde(rename = "network_stack_s", serialize_with = "in_seconds")]
+    #[schemars(with = "f64")]
     pub stack: u64,
     /// The mean that the user gave instead, with the network stack.
+    #[serde(rename = "given_s", serialize_with = "in_base_units")]
+    #[schemars(with = "Option<f64>")]
     pub given: Option<Nanos>,
 }
 
