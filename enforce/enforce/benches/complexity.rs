@@ -84,9 +84,15 @@ impl System for MemorySystem {
         self.arriving.pop().ok_or_else(|| io::ErrorKind::WouldBlock.into())
     }
 
-    fn reject(&mut self, _front: usize) -> bool {
-        false
+    fn restore_reserve(&mut self) -> bool {
+        true
     }
+
+    fn clients_max(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn report_clients(&mut self, _are_reported: bool) {}
 
     fn connect(&mut self, _front: usize, _client: SocketAddr) -> io::Result<MemoryStream> {
         Ok(MemoryStream(Rc::default()))
