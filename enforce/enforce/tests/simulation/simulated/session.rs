@@ -74,6 +74,8 @@ pub struct ObservedSession {
     pub is_over: bool,
     /// True if the proxy answers some requests in place of the server.
     has_refused: bool,
+    /// Number of bytes in which the proxy has told the client why it closes.
+    farewell: usize,
 }
 
 impl ObservedSession {
@@ -100,6 +102,7 @@ impl ObservedSession {
             most_held: [0; 2],
             is_over: false,
             has_refused: false,
+            farewell: 0,
         }
     }
 
@@ -226,13 +229,23 @@ impl ObservedSession {
             self.to_client.clear();
             return Ok(());
         }
-        if bytes.len() > self.to_client.len()
-            || !self.to_client.iter().zip(bytes).all(|(sent, came)| sent == came)
-        {
-            return Err("stream: the client got other bytes than the server sent".to_owned());
+        let same = self.to_client.iter().zip(bytes).take_while(|(sent, came)| sent == came).count();
+        self.to_client.drain(..same);
+        let others = &bytes[same..];
+        if others.is_empty() || self.is_farewell(others) {
+            return Ok(());
         }
-        self.to_client.drain(..bytes.len());
-        Ok(())
+        Err("stream: the client got other bytes than the server sent".to_owned())
+    }
+
+    /// Returns true if bytes that no server sent tell the client why the proxy closes: after a request that cannot
+    /// be read, and behind all that the server has answered.
+    fn is_farewell(&mut self, bytes: &[u8]) -> bool {
+        const BEGINNING: &[u8] = b"CLIENT_ERROR ";
+        let begun = self.farewell;
+        self.farewell += bytes.len();
+        let due = BEGINNING.get(begun..).unwrap_or_default();
+        self.read.is_lost && self.to_client.is_empty() && due.iter().zip(bytes).all(|(due, came)| due == came)
     }
 
     /// Returns true if the client has received everything that the server sent.
