@@ -1,7 +1,8 @@
 //! Work of a round of the engine, and of what it does, in bytes moved or their equivalent.
 
-/// Work of a round, about 0.1 ms.
-pub(super) const ROUND_WORK: usize = 128 << 10;
+/// Work of a round, about 0.15 ms: room for two replies of 64 KiB, so that polling for events costs large replies
+/// little.
+pub(super) const ROUND_WORK: usize = 192 << 10;
 /// Work of an event: its system calls take as long as copying this many bytes.
 pub(super) const EVENT_WORK: usize = 4 << 10;
 /// Work of accepting a client and beginning a connection to the server.
