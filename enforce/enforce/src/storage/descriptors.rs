@@ -22,14 +22,17 @@ pub fn raise_open_files() {
 /// Returns the number of clients for which this process may open descriptors.
 pub(super) fn clients_max() -> u64 {
     let Some(limit) = getrlimit(Resource::Nofile).current else { return u64::MAX };
-    let open = std::fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64);
-    limit.saturating_sub(open + OWN_SPARE) / PER_CLIENT
+    limit.saturating_sub(own_files()) / PER_CLIENT
 }
 
 /// Returns the limit of open files that this many clients require.
 pub(super) fn files_for(clients: u64) -> u64 {
-    let open = std::fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64);
-    clients.saturating_mul(PER_CLIENT).saturating_add(open + OWN_SPARE)
+    clients.saturating_mul(PER_CLIENT).saturating_add(own_files())
+}
+
+/// Returns the number of open files, and of those that are kept for other purposes than clients.
+fn own_files() -> u64 {
+    std::fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64) + OWN_SPARE
 }
 
 /// Returns true if an error says that the process or the system may open no more files.

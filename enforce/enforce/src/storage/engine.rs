@@ -19,7 +19,7 @@ use super::flows::WorkloadNames;
 use super::options::ProxyOptions;
 use super::places::ClientPlaces;
 use super::queue::{DispatchTicket, RequestQueue};
-use super::round_work::{CLOSING_WORK, ROUND_WORK};
+use super::round_work::{CLOSING_WORK, EventRank, ROUND_WORK};
 use super::rules::ProxyRules;
 use super::session::{CloseReason, ProxySession};
 use super::shared::SharedState;
@@ -58,6 +58,8 @@ pub struct ProxyEngine<S: System> {
     /// Slots of sessions that can make progress before the engine sleeps; some may be vacant.
     ready: Vec<usize>,
     events: Vec<SystemEvent>,
+    /// Buffer for the events of a round, in their order.
+    ranked: Vec<(EventRank, SystemEvent)>,
     /// Number of rounds so far.
     rounds: u64,
     /// Latest round that accepted clients.
@@ -143,6 +145,7 @@ impl<S: System> ProxyEngine<S> {
             next_serial: 0,
             ready: Vec::new(),
             events: Vec::new(),
+            ranked: Vec::new(),
             rounds: 0,
             accepted_in: 0,
             work: 0,

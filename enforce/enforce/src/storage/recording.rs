@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use units::{Bytes, Nanos};
 
-/// A read or write that a proxy has finished, or the part of a lookup of several keys that is about one. Times count from the start of the proxy.
+/// A read or write that a proxy has finished, or the part of a lookup of several keys that is about one. Times
+/// count from the start of the proxy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxiedRequest {
     /// Name of the client's workload in the hosts file, or [`UNKNOWN_WORKLOAD`].

@@ -9,3 +9,6 @@ pub(super) const EVENT_WORK: usize = 4 << 10;
 pub(super) const CONNECTING_WORK: usize = 64 << 10;
 /// Work of closing a connection.
 pub(super) const CLOSING_WORK: usize = 16 << 10;
+
+/// Order of an event in a round: its level, and the latest round that handled an event of its connection.
+pub(super) type EventRank = (u32, u64);

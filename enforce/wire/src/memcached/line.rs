@@ -35,8 +35,13 @@ pub(super) fn number(word: Option<&[u8]>, field: &'static str) -> Result<u64, Pr
     if word.is_empty() || word.len() > 20 || !word.iter().all(u8::is_ascii_digit) {
         return Err(error);
     }
+    value_of(word).ok_or(error)
+}
+
+/// The value of decimal digits, if 64 bits hold it.
+fn value_of(digits: &[u8]) -> Option<u64> {
     let with_digit = |value: u64, digit: &u8| value.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
-    word.iter().try_fold(0, with_digit).ok_or(error)
+    digits.iter().try_fold(0, with_digit)
 }
 
 /// A number as the functions of C read it that memcached calls.
@@ -61,8 +66,7 @@ pub(super) fn loose_number(word: &[u8]) -> Option<LooseNumber> {
     if count == 0 || digits.get(count).is_some_and(|byte| !is_space(byte)) {
         return None;
     }
-    let with_digit = |value: u64, digit: &u8| value.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
-    let magnitude = digits[..count].iter().try_fold(0, with_digit)?;
+    let magnitude = value_of(&digits[..count])?;
     let is_plain = count <= 20 && word.len() == count + usize::from(is_negative);
     Some(LooseNumber { is_negative, magnitude, is_plain })
 }

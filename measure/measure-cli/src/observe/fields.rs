@@ -66,7 +66,7 @@ struct UsedService {
     estimate: ServiceEstimate,
 }
 
-/// What most requests are part of, and what was seen of their clients.
+/// The kind of loop in which clients send, and what was seen of it.
 #[derive(Serialize, JsonSchema)]
 struct ClientVerdict {
     closed_loop: bool,

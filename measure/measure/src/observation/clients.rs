@@ -84,7 +84,7 @@ pub struct ClientBehaviour {
 }
 
 impl ClientBehaviour {
-    /// What most requests are part of.
+    /// The kind of loop in which most requests are sent.
     pub fn verdict(&self) -> ClientLoop {
         if self.closed_share >= DECIDING_SHARE {
             ClientLoop::Closed

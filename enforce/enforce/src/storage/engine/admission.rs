@@ -126,7 +126,10 @@ impl<S: System> ProxyEngine<S> {
         });
         let silent: Vec<usize> = silent.map(|(slot, _)| slot).take(CLOSED_PER_TICK).collect();
         for slot in silent {
-            self.remove_session(slot);
+            // With each that is closed its workload may be down to its guaranteed places.
+            if !self.places.is_protected(self.sessions[slot].owner) {
+                self.remove_session(slot);
+            }
         }
     }
 

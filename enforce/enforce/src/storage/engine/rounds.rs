@@ -4,7 +4,7 @@
 //! round leaves are reported again: readiness is level-triggered. Of many events those of high priority come
 //! first; a quarter of the work is for the connections that have waited for longest, whatever their priority.
 
-use super::super::round_work::{EVENT_WORK, ROUND_WORK};
+use super::super::round_work::{EVENT_WORK, EventRank, ROUND_WORK};
 use super::super::system::{System, SystemEvent};
 use super::ProxyEngine;
 
@@ -15,9 +15,6 @@ const FEW_EVENTS: usize = 4;
 /// Level of connections without a guarantee, and of new ones, which come before these.
 const NO_LEVEL: u32 = u32::MAX;
 const NEW_LEVEL: u32 = u32::MAX - 1;
-
-/// Order of an event: its level, and the latest round that handled an event of its connection.
-type EventRank = (u32, u64);
 
 impl<S: System> ProxyEngine<S> {
     /// Handles events, as many as fit into a round.
@@ -30,7 +27,7 @@ impl<S: System> ProxyEngine<S> {
             }
             return;
         }
-        let mut ranked: Vec<(EventRank, SystemEvent)> = Vec::with_capacity(events.len());
+        let mut ranked = std::mem::take(&mut self.ranked);
         for event in events.drain(..) {
             match self.rank(&event) {
                 Some(rank) => ranked.push((rank, event)),
@@ -38,20 +35,22 @@ impl<S: System> ProxyEngine<S> {
             }
         }
         ranked.sort_unstable_by_key(|(rank, _)| *rank);
-        let mut ranked = ranked.into_iter();
-        while self.work < WORK_BY_LEVEL
-            && let Some((_, event)) = ranked.next()
-        {
-            self.handle_event(event);
-        }
-        let mut rest: Vec<_> = ranked.collect();
+        let handled = self.handle_until(WORK_BY_LEVEL, &ranked);
+        let rest = &mut ranked[handled..];
         rest.sort_unstable_by_key(|((_, round), _)| *round);
-        let mut rest = rest.into_iter();
-        while self.work < ROUND_WORK
-            && let Some((_, event)) = rest.next()
-        {
-            self.handle_event(event);
+        self.handle_until(ROUND_WORK, rest);
+        ranked.clear();
+        self.ranked = ranked;
+    }
+
+    /// Handles events until the round has done this much work. Returns their number.
+    fn handle_until(&mut self, work: usize, ranked: &[(EventRank, SystemEvent)]) -> usize {
+        let mut handled = 0;
+        while self.work < work && handled < ranked.len() {
+            self.handle_event(ranked[handled].1);
+            handled += 1;
         }
+        handled
     }
 
     /// Returns the order of an event; `None` if it is handled in any case.
