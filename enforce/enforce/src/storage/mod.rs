@@ -44,6 +44,7 @@ mod flows;
 mod linux;
 mod listener;
 mod options;
+mod overdue;
 mod places;
 mod policy_memory;
 mod proxy_header;

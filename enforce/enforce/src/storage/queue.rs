@@ -1,6 +1,6 @@
 //! The order in which requests are dispatched: that of the enforcer, or of a baseline to compare it with.
 
-use super::flows::{UNKNOWN_FLOW, data_flow};
+use super::flows::{CONTROL_FLOW, UNKNOWN_FLOW, data_flow};
 use discipline::enforce::{
     ArrivingRequest, DispatchedRequest, EnforcementRules, Enforcer, TokenCharge, WaitingRequest,
 };
@@ -143,6 +143,27 @@ impl RequestQueue {
                 None
             }
             _ => unreachable!("a ticket comes from this queue"),
+        }
+    }
+
+    /// Lets a request at the device count for its own workload only. Returns false for a baseline, which counts
+    /// workers.
+    pub(super) fn detach(&mut self, ticket: &mut DispatchTicket) -> bool {
+        match (self, ticket) {
+            (Self::Enforcer(enforcer), DispatchTicket::Enforcer(dispatch)) => {
+                enforcer.detach(dispatch);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Stops dispatching requests of a workload, or allows it again.
+    pub(super) fn bar(&mut self, workload: u32, is_barred: bool) {
+        if let Self::Enforcer(enforcer) = self {
+            for flow in [workload, workload | CONTROL_FLOW] {
+                enforcer.bar(flow, is_barred);
+            }
         }
     }
 

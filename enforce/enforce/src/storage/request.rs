@@ -50,6 +50,8 @@ pub(super) struct ProxyRequest {
     pub(super) arrived: u64,
     /// Time of dispatch.
     pub(super) sent: u64,
+    /// Time after which it is overdue, nanoseconds.
+    pub(super) patience: u64,
 }
 
 /// Event that completes a request.
@@ -79,6 +81,8 @@ pub(super) enum RequestState {
     Parked,
     /// Dispatched and counted as outstanding.
     Outstanding(DispatchTicket),
+    /// Overdue, and counted for its own workload only.
+    Overdue(DispatchTicket),
     /// No longer counted as outstanding, with or without a reply.
     Released,
 }
@@ -87,7 +91,7 @@ impl RequestState {
     /// Releases the request, and returns its ticket if it was outstanding.
     pub(super) fn release(&mut self) -> Option<DispatchTicket> {
         match std::mem::replace(self, Self::Released) {
-            Self::Outstanding(ticket) => Some(ticket),
+            Self::Outstanding(ticket) | Self::Overdue(ticket) => Some(ticket),
             _ => None,
         }
     }

@@ -3,9 +3,10 @@
 use super::address_table::AddressTable;
 use super::cost::{RequestCost, RequestedWork, ServedCost, ServedReply};
 use super::exports::ExportTable;
-use super::flows::{UNKNOWN_FLOW, WorkloadNames, data_flow};
+use super::flows::{UNKNOWN_FLOW, WorkloadNames, data_flow, served_as};
+use super::overdue::OverdueWatch;
 use super::queue::{DispatchTicket, RequestQueue};
-use super::request::{NO_SESSION, RequestState, RequestTable};
+use super::request::{NO_SESSION, RequestEnding, RequestState, RequestTable};
 use super::rules::ProxyRules;
 use super::statistics::ProxyStatistics;
 use std::net::SocketAddr;
@@ -38,6 +39,7 @@ pub(super) struct SharedState {
     /// Rules in force.
     pub(super) enforced: ProxyRules,
     pub(super) exports: ExportTable,
+    overdue: OverdueWatch,
     pub(super) profile: StorageProfile,
     /// The proxy is ending: no further requests are accepted.
     pub(super) is_draining: bool,
@@ -69,6 +71,7 @@ impl SharedState {
             statistics,
             enforced: rules,
             exports: ExportTable::default(),
+            overdue: OverdueWatch::default(),
             is_draining: false,
             enqueued: 0,
             unknown_cost: RequestCost::new(&profile),
@@ -157,12 +160,53 @@ impl SharedState {
     /// Ends a request's time at the device. Returns false if it was not outstanding.
     pub(super) fn release(&mut self, number: u32) -> bool {
         let request = self.requests.get_mut(number);
-        match request.state.release() {
-            Some(ticket) => {
-                request.charge = self.queue.done(self.now, ticket);
-                true
-            }
-            None => false,
+        let was_overdue = matches!(request.state, RequestState::Overdue(_));
+        let Some(ticket) = request.state.release() else { return false };
+        self.overdue.note_done(request.cost);
+        let workload = served_as(request.flow);
+        if was_overdue && self.overdue.forget_lender(workload) {
+            self.queue.bar(workload, false);
+        }
+        request.charge = self.queue.done(self.now, ticket);
+        true
+    }
+
+    /// Notes that a request is dispatched.
+    pub(super) fn note_sent(&mut self, number: u32, ticket: DispatchTicket) {
+        let request = self.requests.get_mut(number);
+        request.patience = self.overdue.note_sent(request.cost);
+        (request.sent, request.state) = (self.now, RequestState::Outstanding(ticket));
+    }
+
+    /// Lets a request that is overdue since `overdue_at` count for its own workload only, if the others need its
+    /// place. Returns true if it does.
+    pub(super) fn give_place_away(&mut self, number: u32, overdue_at: u64) -> bool {
+        let request = self.requests.get_mut(number);
+        let workload = served_as(request.flow);
+        let is_asked_for = self.queue.waiting() > 0;
+        if !self.overdue.gives_away(overdue_at, self.now, workload, is_asked_for) {
+            return false;
+        }
+        let RequestState::Outstanding(ticket) = &mut request.state else { return false };
+        if !self.queue.detach(ticket) {
+            return false;
+        }
+        if let RequestState::Outstanding(ticket) =
+            std::mem::replace(&mut request.state, RequestState::Released)
+        {
+            request.state = RequestState::Overdue(ticket);
+        }
+        if self.overdue.note_given_away(overdue_at, workload) {
+            self.queue.bar(workload, true);
+        }
+        self.statistics.released += 1;
+        true
+    }
+
+    /// Notes that the server has answered a request.
+    fn note_answer(&mut self) {
+        for workload in self.overdue.note_answer(self.now) {
+            self.queue.bar(workload, false);
         }
     }
 
@@ -177,6 +221,10 @@ impl SharedState {
     /// device, charges the work served, and counts it.
     pub(super) fn finish(&mut self, number: u32, is_error: bool) {
         self.release(number);
+        let request = self.requests.get(number);
+        if request.ending == RequestEnding::Reply && !request.is_control() {
+            self.note_answer();
+        }
         let request = self.requests.get_mut(number);
         let reply = ServedReply { bytes: request.reply_bytes, is_error };
         let requested = request.requested();

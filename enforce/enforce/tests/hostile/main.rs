@@ -18,3 +18,4 @@ mod mini;
 #[path = "../proxy/mod.rs"]
 mod proxy;
 mod servers;
+mod unanswered;

@@ -136,6 +136,16 @@ impl Server {
         server
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal, by its name.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.id().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
     pub fn memcached() -> Option<Self> {
         Self::start("memcached", "-u root -l 127.0.0.1 -p PORT -U 0 -t 1 -m 256 -I 8m")
     }

@@ -104,6 +104,23 @@ fn p99_us(latencies: &[u64]) -> f64 {
     latencies[last * 99 / 100] as f64 / 1e3
 }
 
+/// Longest wait for a request that the server never answers, simulated nanoseconds: the patience with it, and
+/// two checks for it.
+const UNANSWERED_MAX_NS: u64 = 50_000_000;
+
+#[test]
+fn what_is_never_answered_delays_others_once() {
+    for seed in 0..4 {
+        let report = Attack::Unanswered.play(seed, true);
+        let longest = report.latencies.last().copied().unwrap_or(u64::MAX);
+        println!("seed {seed}: {:.1} ms at most", longest as f64 / 1e6);
+        assert!(report.violations.is_empty(), "seed {seed}: {:?}", report.violations);
+        assert!(report.latencies.len() > REQUESTS as usize / 2, "seed {seed}: it was served");
+        assert!(longest >= UNANSWERED_MAX_NS / 4, "seed {seed}: all places were taken once");
+        assert!(longest <= UNANSWERED_MAX_NS, "seed {seed}: {longest} ns");
+    }
+}
+
 /// Largest ratio of the 99th percentile beside an attack to the one alone.
 const BESIDE_MAX: f64 = 3.0;
 

@@ -15,6 +15,8 @@ pub(super) struct FlowQueue {
     /// Index of its limiter.
     pub(super) limiter: usize,
     pub(super) list: WaitingList,
+    /// Nothing more of it is dispatched: it holds too many places at the device.
+    pub(super) is_held_back: bool,
     pub(super) passed: usize,
     pub(super) candidate: Option<WaitingRequest>,
     /// Instant at which the candidate conforms to the limits, and its sequence number; `None` without a
@@ -30,6 +32,7 @@ impl FlowQueue {
             largest: rules.largest.unwrap_or(u64::MAX),
             limiter,
             list: WaitingList::default(),
+            is_held_back: false,
             passed: 0,
             candidate: None,
             due: None,
@@ -50,6 +53,9 @@ impl FlowQueue {
     /// Returns the level at which the given head may be served now; `None` if it may not.
     #[inline]
     pub(super) fn head_level(&self, head: &QueuedRequest) -> Option<u32> {
+        if self.is_held_back {
+            return None;
+        }
         if self.passed > 0 {
             return Some(self.level);
         }

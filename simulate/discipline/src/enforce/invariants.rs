@@ -29,6 +29,17 @@ impl Enforcer {
         let members: usize = self.queues.limiters.iter().map(|limiter| limiter.members.len()).sum();
         assert_eq!(members, self.queues.flows.len(), "every flow has one limiter");
         self.outstanding.check();
+        let requests: u32 = self.holds.values().map(|hold| hold.requests).sum();
+        let detached: u32 = self.holds.values().map(|hold| hold.detached).sum();
+        assert_eq!(detached, self.detached, "detached requests are some flow's");
+        assert_eq!(
+            requests,
+            self.outstanding.requests() + detached,
+            "requests at the device are some flow's"
+        );
+        for flow in &self.queues.flows {
+            assert_eq!(flow.is_held_back, self.is_held_back(flow.limiter), "a flow held back");
+        }
     }
 
     /// Checks the queue of a flow: its links, its order, the passed requests and the instant of the next one.

@@ -48,6 +48,8 @@
 //! request that costs more than `largest_best_effort` is dispatched only when nothing is outstanding. So
 //! there is never more than one of them, and it lengthens the queue that a request with a level finds at
 //! the device only by its own excess.
+//! A request that is overdue can be [detached](Enforcer::detach): it then counts for its own workload only,
+//! which never has more than `bounds` at the device, detached ones included.
 //! A request that is next and does not fit waits, and nothing below or behind it passes: small requests
 //! must not delay a large one for ever.
 //!
@@ -62,6 +64,7 @@
 //! back-pressure on clients.
 
 mod flow_queue;
+mod holds;
 mod invariants;
 mod limited_queues;
 mod limiter;
@@ -78,7 +81,7 @@ use crate::tournament::Tournament;
 use limited_queues::{HeadRank, LimitedQueues};
 use limiter::FlowLimiter;
 pub use limiter::TokenCharge;
-use outstanding::{DeviceBounds, OutstandingRequests};
+use outstanding::{DeviceBounds, FlowHold, OutstandingRequests};
 pub use policy_rules::{DeviceUsage, LARGEST_WITH_LEVEL, OwnerBounds, ProfileBounds};
 pub use rules::{
     BEST_EFFORT, DeviceAccess, DeviceOperation, EARLY_BEST_EFFORT, EnforcementRules, FlowRules,
@@ -123,6 +126,8 @@ pub struct DispatchedRequest {
     operation: DeviceOperation,
     bytes: u64,
     charge: TokenCharge,
+    /// It counts for its own workload only.
+    is_detached: bool,
 }
 
 /// Queues and limiters of flows in front of one device, and the requests outstanding there. Instants are in
@@ -138,6 +143,10 @@ pub struct Enforcer {
     /// that no other request passes before.
     due: Tournament<u64>,
     outstanding: OutstandingRequests,
+    /// Requests at the device by flow. Entries stay, so that requests allocate nothing.
+    holds: BTreeMap<u32, FlowHold>,
+    /// Number of detached requests of all flows.
+    detached: u32,
     bounds: DeviceBounds,
     arrivals: u64,
     /// Number of times that limits changed.
@@ -157,6 +166,8 @@ impl Enforcer {
             heads: Tournament::new(1),
             due: Tournament::new(1),
             outstanding: OutstandingRequests::new(std::iter::empty()),
+            holds: BTreeMap::new(),
+            detached: 0,
             bounds: DeviceBounds::new(rules),
             arrivals: 0,
             generations: 0,
@@ -238,7 +249,10 @@ impl Enforcer {
     )]
     #[inline]
     pub fn complete(&mut self, dispatch: DispatchedRequest) -> TokenCharge {
-        self.outstanding.remove(dispatch.level, dispatch.operation, dispatch.bytes);
+        if !dispatch.is_detached {
+            self.outstanding.remove(dispatch.level, dispatch.operation, dispatch.bytes);
+        }
+        self.let_go(&dispatch);
         dispatch.charge
     }
 
@@ -257,7 +271,7 @@ impl Enforcer {
         self.queues.slab.len()
     }
 
-    /// Returns the number of requests that are dispatched and not complete.
+    /// Returns the number of requests that are dispatched, not complete and not detached.
     pub fn outstanding(&self) -> u32 {
         self.outstanding.requests()
     }
@@ -294,7 +308,9 @@ impl Enforcer {
         self.queues.slab.remove(head);
         self.update_heads(place);
         self.outstanding.add(level, operation, bytes);
-        Some(DispatchedRequest { id, flow, level, is_unexpected, operation, bytes, charge })
+        self.hold(flow);
+        let is_detached = false;
+        Some(DispatchedRequest { id, flow, level, is_unexpected, operation, bytes, charge, is_detached })
     }
 
     /// Updates the heads of a flow and of those that share its limiter.

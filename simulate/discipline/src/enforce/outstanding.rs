@@ -18,6 +18,17 @@ impl OutstandingLoad {
     }
 }
 
+/// Requests of a flow at the device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct FlowHold {
+    /// All that are dispatched and not complete.
+    pub(super) requests: u32,
+    /// Those of them that count for this flow only.
+    pub(super) detached: u32,
+    /// Nothing more of the flow is dispatched for now.
+    pub(super) is_barred: bool,
+}
+
 /// Bounds of the rules.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DeviceBounds {

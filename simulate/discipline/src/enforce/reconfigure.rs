@@ -121,7 +121,7 @@ impl Enforcer {
         for limiter in 0..self.queues.limiters.len() {
             self.queues.update_dues(now, limiter);
             self.queues.advance(now, limiter);
-            self.update_heads_behind(limiter);
+            self.update_hold_behind(limiter);
         }
     }
 }

@@ -247,6 +247,7 @@ impl ProxySession {
             place_in_session: 0,
             arrived: 0,
             sent: 0,
+            patience: 0,
         }
     }
 

@@ -49,6 +49,9 @@ impl ProxySession {
 }
 
 fn is_forwarded(request: &ProxyRequest) -> bool {
-    let is_sent = matches!(request.state, RequestState::Outstanding(_) | RequestState::Released);
+    let is_sent = matches!(
+        request.state,
+        RequestState::Outstanding(_) | RequestState::Overdue(_) | RequestState::Released
+    );
     is_sent && request.bytes.is_empty()
 }

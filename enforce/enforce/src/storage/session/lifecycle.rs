@@ -102,11 +102,10 @@ impl ProxySession {
             shared.requests.get_mut(number).state = RequestState::Released;
             return self.discard_request(number, shared);
         }
-        let request = shared.requests.get_mut(number);
         if ticket.is_unexpected() {
-            shared.statistics.count_unexpected(request.flow);
+            shared.statistics.count_unexpected(shared.requests.get(number).flow);
         }
-        (request.sent, request.state) = (shared.now, RequestState::Outstanding(ticket));
+        shared.note_sent(number, ticket);
         self.forward(number, shared);
     }
 

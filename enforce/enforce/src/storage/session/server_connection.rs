@@ -16,6 +16,10 @@ pub(in super::super) struct ServerSide {
     pub(super) replies: ReplyStream,
     /// Time of the latest part of a reply.
     pub(super) heard_at: u64,
+    /// Time of the latest bytes from the server.
+    pub(super) read_at: u64,
+    /// Latest time at which the server was not read, because its client did not read.
+    pub(super) unread_at: u64,
     /// True if a request sent after the server's latest reply has been unanswered for long.
     pub(super) is_silent: bool,
 }
@@ -28,6 +32,8 @@ impl ServerSide {
             in_flight: VecDeque::new(),
             replies: ReplyStream::default(),
             heard_at: now,
+            read_at: now,
+            unread_at: now,
             is_silent: false,
         }
     }

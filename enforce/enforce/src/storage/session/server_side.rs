@@ -41,6 +41,7 @@ impl ProxySession {
         bytes: &[u8],
         shared: &mut SharedState,
     ) -> Result<(), CloseReason> {
+        self.server.read_at = shared.now;
         // The usual case: only an incomplete head at the end is copied.
         if self.server.replies.unparsed.is_empty() {
             let used = self.parse_replies(bytes, shared)?;

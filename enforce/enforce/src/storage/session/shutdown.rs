@@ -19,7 +19,7 @@ use super::phase::{ClientPhase, ServerPhase};
 /// wait for the device.
 const STALL_NS: u64 = 20_000_000;
 /// Time for the server to answer a client that has disconnected, nanoseconds. Also the time after which an
-/// unanswered request stops counting as outstanding, since a lost one must not block the device forever. No
+/// unanswered request stops counting, also for its own workload, since a lost one must not block it forever. No
 /// working device takes this long.
 pub(super) const SERVER_PATIENCE_NS: u64 = 5_000_000_000;
 /// Time for a client that reads nothing, or that stops in the middle of a request, nanoseconds.
@@ -182,9 +182,10 @@ impl ProxySession {
             return Err(CloseReason::ClientStalled);
         }
         if self.stalled_since.is_some_and(|since| now > since + STALL_NS) {
-            self.release_sent_before(u64::MAX, shared);
+            self.release_unread(shared);
         }
-        if self.has_overdue_reply(shared) {
+        self.give_places_away(shared);
+        if self.is_reply_lost(shared) {
             self.release_sent_before(now - SERVER_PATIENCE_NS, shared);
             self.server.is_silent = self.is_server_silent(shared);
             self.park_or_resume(shared);
@@ -195,17 +196,58 @@ impl ProxySession {
         self.check_end(shared)
     }
 
-    /// Stops counting requests that were dispatched before an instant as outstanding.
+    /// Stops counting requests that were dispatched before an instant.
     fn release_sent_before(&mut self, before: u64, shared: &mut SharedState) {
         for (_, number) in &self.server.in_flight {
-            if shared.requests.get(*number).sent < before && shared.release(*number) {
+            let request = shared.requests.get(*number);
+            let is_counted = matches!(request.state, RequestState::Outstanding(_));
+            if request.sent < before && shared.release(*number) && is_counted {
                 shared.statistics.released += 1;
             }
         }
     }
 
+    /// Stops counting requests whose replies the client does not read. Those that the server had left unanswered
+    /// for long before that keep the places of their workload.
+    fn release_unread(&mut self, shared: &mut SharedState) {
+        for (_, number) in &self.server.in_flight {
+            let is_counted = matches!(shared.requests.get(*number).state, RequestState::Outstanding(_));
+            if is_counted && shared.release(*number) {
+                shared.statistics.released += 1;
+            }
+        }
+    }
+
+    /// Lets overdue requests count for their own workload only. The client has no part in it: a request is not
+    /// overdue while its client keeps the server from being read.
+    fn give_places_away(&mut self, shared: &mut SharedState) {
+        if self.stalled_since.is_some() {
+            return;
+        }
+        let has_ids = self.protocol.row().has_ids;
+        let mut since = self.server.unread_at;
+        if !has_ids {
+            // Replies come in order: while one arrives, those behind it cannot.
+            since = since.max(self.server.read_at);
+        }
+        let mut gives_any = false;
+        for (_, number) in &self.server.in_flight {
+            let request = shared.requests.get(*number);
+            let overdue_at = request.sent.max(since).saturating_add(request.patience);
+            let is_counted = matches!(request.state, RequestState::Outstanding(_));
+            if is_counted && request.reply_bytes == 0 && overdue_at < shared.now {
+                gives_any |= shared.give_place_away(*number, overdue_at);
+            }
+        }
+        if gives_any && !has_ids {
+            // Its next requests would wait behind this one.
+            self.server.is_silent = true;
+            self.park_or_resume(shared);
+        }
+    }
+
     /// Returns true if a reply is overdue for longer than any working device takes.
-    fn has_overdue_reply(&self, shared: &SharedState) -> bool {
+    fn is_reply_lost(&self, shared: &SharedState) -> bool {
         self.oldest_sent(shared) + SERVER_PATIENCE_NS < shared.now
     }
 
@@ -228,6 +270,9 @@ impl ProxySession {
     /// Notes if and since when the client blocks its own replies so far that the server is not read.
     fn update_stall(&mut self, shared: &SharedState) {
         let is_stalled = !self.server.replies.has_room(true);
+        if is_stalled || self.stalled_since.is_some() {
+            self.server.unread_at = shared.now;
+        }
         self.stalled_since = is_stalled.then(|| self.stalled_since.unwrap_or(shared.now));
         let is_waited_for = !self.server.replies.is_written() || self.incoming.is_some();
         if !is_waited_for || self.client.phase.is_closed() {

@@ -27,11 +27,19 @@ pub enum Attack {
     UnreadReplies,
     /// Many clients with requests at work hang up at once, again and again.
     HangUps,
+    /// The server answers no request of one address, whose clients come one after the other.
+    Unanswered,
 }
 
 impl Attack {
-    pub const ALL: [Self; 5] =
-        [Self::HalfRequests, Self::FewFiles, Self::FewerFiles, Self::UnreadReplies, Self::HangUps];
+    pub const ALL: [Self; 6] = [
+        Self::HalfRequests,
+        Self::FewFiles,
+        Self::FewerFiles,
+        Self::UnreadReplies,
+        Self::HangUps,
+        Self::Unanswered,
+    ];
 
     /// Plays the world of a seed with the attack, or without its clients.
     pub fn play(self, seed: u64, is_attacked: bool) -> WorldReport {
@@ -64,6 +72,14 @@ impl Attack {
                 begins_at: number as u64 * 25 * MS,
                 ..hostile(ClientStyle::Deaf)
             }),
+            Self::Unanswered => {
+                plan.unanswered = Some(STRANGERS);
+                add(plan, 40, |number| ClientPlan {
+                    depth: 8,
+                    begins_at: (600 + number as u64 * 40) * MS,
+                    ..hostile(ClientStyle::Flood)
+                });
+            }
             Self::HangUps => add(plan, 80, |number| ClientPlan {
                 size_max: 64,
                 requests: 40,

@@ -77,6 +77,7 @@ impl World {
             || session.has_streamed
             || session.is_blocked
             || session.deaf_since.is_some()
+            || self.has_overdue(session.network)
             || session.generation != self.generation;
         if !is_free || is_hindered {
             return None;

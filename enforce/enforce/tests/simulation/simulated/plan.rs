@@ -145,6 +145,8 @@ pub struct WorldPlan {
     pub are_files_known: bool,
     /// Capacity and latency of all connections; without it they are random.
     pub link: Option<(usize, u64)>,
+    /// Network whose requests the server never answers.
+    pub unanswered: Option<usize>,
     /// True if no fault excuses a late answer to the highest priority.
     pub is_calm: bool,
     pub clients: Vec<ClientPlan>,
@@ -184,6 +186,7 @@ impl WorldPlan {
             files_max: usize::MAX,
             are_files_known: true,
             link: None,
+            unanswered: None,
             is_calm,
             clients: Vec::new(),
             ends_at,

@@ -1,5 +1,6 @@
 //! The simulated storage server: connections that read requests and send answers, before one device of several channels.
 
+use super::configuration::Configuration;
 use super::faults::FaultKind;
 use super::link::FarEnd;
 use super::nbd_reader::{NbdDialect, greeting};
@@ -7,13 +8,18 @@ use super::plan::{MS, SECOND};
 use super::reader::{DeviceWork, RequestReader, SeenRequest};
 use super::rpc_reader::{record_of, words};
 use super::world::{World, WorldEvent};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use wire::Protocol;
 
 /// The proxy stops counting unanswered requests after 5 s; the margin covers the time since it sent them.
 const COUNTED_NS: u64 = 4 * SECOND;
+/// The proxy lets requests count for their own workload only after 20 ms at the earliest.
+const OVERDUE_NS: u64 = 18 * MS;
 /// The proxy stops counting requests of a client that does not read its answers after 20 ms.
 pub const HELD_UP_NS: u64 = 15 * MS;
+
+/// Number of clients' networks.
+const NETWORKS: usize = 4;
 
 /// The server's end of a connection.
 #[derive(Debug)]
@@ -51,7 +57,8 @@ impl ServerConnection {
 pub struct ServerJob {
     link: usize,
     pub(super) session: usize,
-    arrived_at: u64,
+    /// Earliest time at which the proxy has dispatched it.
+    dispatched_at: u64,
     /// True if it no longer counts as outstanding, for a documented reason.
     pub is_exempt: bool,
     is_added: bool,
@@ -69,6 +76,8 @@ pub struct ServerDevice {
     busy: usize,
     /// Time until which it is idle.
     pub stalled_until: u64,
+    /// Latest time at which the proxy read an answer.
+    pub heard_at: u64,
     /// Maximum number of requests at the device at once.
     pub most_outstanding: u32,
 }
@@ -124,15 +133,21 @@ impl World {
                 }
                 break;
             };
-            let is_added = self.sessions[session].added.pop_front().unwrap_or(false);
-            self.arrive(number, session, request, is_added);
+            let on_way = self.sessions[session].on_way.pop_front().unwrap_or((false, self.now));
+            self.arrive(number, session, request, on_way);
         }
         let FarEnd::Server(connection) = &mut self.links[number].far else { return };
         connection.is_closing |= is_at_end;
         self.close_if_done(number);
     }
 
-    fn arrive(&mut self, number: usize, session: usize, request: SeenRequest, is_added: bool) {
+    fn arrive(
+        &mut self,
+        number: usize,
+        session: usize,
+        request: SeenRequest,
+        (is_added, dispatched_at): (bool, u64),
+    ) {
         let FarEnd::Server(connection) = &mut self.links[number].far else { return };
         connection.is_closing |= request.closes;
         if let Some(call) = request.answers_call {
@@ -142,7 +157,10 @@ impl World {
         let job = self.device.next_job;
         self.device.next_job += 1;
         let has_reply = !request.reply.is_empty();
-        let is_lost = has_reply && !is_added && self.faults.strikes(FaultKind::LostReply, &mut self.dice);
+        let is_unanswered = self.plan.unanswered == Some(self.sessions[session].network);
+        let is_lost = has_reply
+            && !is_added
+            && (is_unanswered || self.faults.strikes(FaultKind::LostReply, &mut self.dice));
         if is_lost {
             self.sessions[session].excuse("the server has lost a request");
         }
@@ -154,7 +172,7 @@ impl World {
             format!("server gets job {job} of session {session}: {work:?}, {len} bytes, added: {is_added}")
         });
         let arrived =
-            ServerJob { link: number, session, arrived_at: self.now, is_exempt, is_added, request, is_lost };
+            ServerJob { link: number, session, dispatched_at, is_exempt, is_added, request, is_lost };
         self.device.jobs.insert(job, arrived);
         self.check_outstanding();
         let link = &mut self.links[number];
@@ -177,17 +195,65 @@ impl World {
             let session = &mut self.sessions[job.session];
             let is_held_up = session.deaf_since.is_some_and(|since| since + HELD_UP_NS <= now);
             session.is_uncounted |= is_held_up && session.is_blocked;
+            if is_held_up {
+                session.exempt_on_way();
+            }
             job.is_exempt |= session.is_uncounted
                 || is_held_up
-                || job.arrived_at + COUNTED_NS <= now
+                || job.dispatched_at + COUNTED_NS <= now
                 || session.generation != generation;
             count += u32::from(!job.is_exempt);
         }
+        count -= self.given_away();
         self.device.most_outstanding = self.device.most_outstanding.max(count);
+        self.check_workloads();
         if count > self.checks.outstanding_max {
             let bound = self.checks.outstanding_max;
             self.violate(&format!("outstanding: {count} requests are at the server, where {bound} may be"));
         }
+    }
+
+    /// Returns the number of requests that count for their own workloads only: overdue ones if the server has
+    /// answered others meanwhile, and otherwise one of each workload.
+    fn given_away(&self) -> u32 {
+        let mut count = 0;
+        let mut lenders = BTreeSet::new();
+        for job in self.device.jobs.values().filter(|job| !job.is_exempt) {
+            let overdue_at = job.dispatched_at + OVERDUE_NS;
+            let network = self.sessions[job.session].network;
+            // A workload whose entry changes counts for two.
+            let is_proven = self.device.heard_at >= overdue_at || self.configured_at >= job.dispatched_at;
+            count += u32::from(overdue_at <= self.now && (is_proven || lenders.insert(network)));
+        }
+        count
+    }
+
+    /// Checks that no workload has more requests at the server than all may have together.
+    fn check_workloads(&mut self) {
+        let mut counts = [0; NETWORKS];
+        // Requests of a workload whose entry has changed may count for two.
+        if self.configuration == Configuration::FIRST {
+            let jobs = self.device.jobs.values();
+            for job in jobs.filter(|job| !job.is_exempt && job.request.work.is_data()) {
+                counts[self.sessions[job.session].network] += 1;
+            }
+        }
+        let bound = self.checks.outstanding_max;
+        if let Some(network) = counts.iter().position(|count| *count > bound) {
+            let count = counts[network];
+            self.violate(&format!(
+                "workload: {count} requests of network {network} are at the server, where {bound} may be"
+            ));
+        }
+    }
+
+    /// Returns true if a workload's requests may wait for one that the server should have answered.
+    pub fn has_overdue(&self, network: usize) -> bool {
+        let is_overdue = |dispatched_at: u64| dispatched_at + OVERDUE_NS <= self.now;
+        let jobs = self.device.jobs.values().filter(|job| self.sessions[job.session].network == network);
+        let on_way = self.sessions.iter().filter(|session| session.network == network);
+        jobs.map(|job| job.dispatched_at).any(is_overdue)
+            || on_way.flat_map(|session| &session.on_way).any(|(_, at)| is_overdue(*at))
     }
 
     /// Sends a request to the device, or past it.

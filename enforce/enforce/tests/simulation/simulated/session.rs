@@ -46,8 +46,9 @@ pub struct ObservedSession {
     read: RequestReader,
     written: RequestReader,
     begun_at: Option<u64>,
-    /// For each request on its way to the server, true if the proxy has added it.
-    pub added: VecDeque<bool>,
+    /// For each request on its way to the server: true if the proxy has added it, and the time at which the proxy
+    /// has dispatched it at the earliest.
+    pub on_way: VecDeque<(bool, u64)>,
     /// Bytes that the server has sent, and the client must receive.
     to_client: VecDeque<u8>,
     bytes: [u64; 4],
@@ -56,6 +57,8 @@ pub struct ObservedSession {
     pub blocked_at: u64,
     /// True if the proxy tries to write to the server and would block.
     pub is_blocked: bool,
+    /// Time since which that is so, after the connection was established.
+    pub blocked_since: Option<u64>,
     /// Time since when the client has so much unread data that its requests may be held up.
     pub deaf_since: Option<u64>,
     /// True if some of its requests stopped counting before they reached the server: it is not known
@@ -89,11 +92,12 @@ impl ObservedSession {
             read: RequestReader::new(protocol, dialect),
             written: RequestReader::new(protocol, dialect),
             begun_at: None,
-            added: VecDeque::new(),
+            on_way: VecDeque::new(),
             to_client: VecDeque::new(),
             bytes: [0; 4],
             blocked_at: 0,
             is_blocked: true,
+            blocked_since: None,
             deaf_since: None,
             is_uncounted: false,
             excuse: None,
@@ -150,7 +154,8 @@ impl ObservedSession {
             if is_added {
                 self.bytes[1] -= request.len as u64;
             }
-            self.added.push_back(is_added);
+            let dispatched_at = begun_at.min(self.blocked_since.unwrap_or(u64::MAX));
+            self.on_way.push_back((is_added, dispatched_at));
             handed.push(HandedRequest { request, begun_at, is_added });
             begun_at = now;
         }
@@ -246,6 +251,11 @@ impl ObservedSession {
         self.farewell += bytes.len();
         let due = BEGINNING.get(begun..).unwrap_or_default();
         self.read.is_lost && self.to_client.is_empty() && due.iter().zip(bytes).all(|(due, came)| due == came)
+    }
+
+    /// Stops counting the requests that the server has not read.
+    pub fn exempt_on_way(&mut self) {
+        self.on_way.iter_mut().for_each(|(_, dispatched_at)| *dispatched_at = 0);
     }
 
     /// Returns true if the client has received everything that the server sent.

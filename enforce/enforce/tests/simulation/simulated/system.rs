@@ -232,6 +232,7 @@ impl World {
             let observed = if is_client {
                 self.sessions[session].on_read_from_client(&bytes, now)
             } else {
+                self.device.heard_at = now;
                 self.sessions[session].on_read_from_server(bytes.len(), now)
             };
             if let Err(message) = observed {
@@ -281,6 +282,11 @@ impl World {
         } else {
             passed = self.pass_to_server(number, &passed);
         }
+        if count == len
+            && let Some(session) = self.links[number].session.filter(|_| !is_client)
+        {
+            self.sessions[session].blocked_since = None;
+        }
         self.cpu_ns += self.plan.cpu.copying_ns(count);
         self.note(|| format!("proxy writes {count} of {len} bytes to link {number}"));
         let link = &mut self.links[number];
@@ -301,6 +307,7 @@ impl World {
         if let Some(session) = self.links[number].session.filter(|_| !is_client) {
             let session = &mut self.sessions[session];
             (session.blocked_at, session.is_blocked) = (now, true);
+            session.blocked_since.get_or_insert(now);
         }
     }
 

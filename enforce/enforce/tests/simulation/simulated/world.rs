@@ -368,6 +368,7 @@ impl World {
     /// enough.
     pub fn exempt_session(&mut self, session: usize) {
         self.sessions[session].is_uncounted |= self.sessions[session].is_blocked;
+        self.sessions[session].exempt_on_way();
         for job in self.device.jobs.values_mut() {
             job.is_exempt |= job.session == session;
         }

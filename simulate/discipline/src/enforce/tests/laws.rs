@@ -383,3 +383,37 @@ fn what_follows_is_sent_along() {
     assert_eq!(batch(&[limit(1, 7)], u64::MAX), (vec![0, 1], vec![], vec![9]));
     assert_eq!(batch(&[], 10), (vec![0, 1, 2], vec![], vec![3, 4]));
 }
+
+/// A detached request leaves its place to others. With the rest of its workload it never exceeds all places.
+#[test]
+fn a_detached_request_counts_for_its_own_workload() {
+    let mut known = rules(&[(1, flow(0, OverLimit::Demote, &[])), (2, flow(1, OverLimit::Demote, &[]))]);
+    known.bounds.requests = 2;
+    let mut enforcer = Enforcer::new(0, &known).expect("right rules");
+    arrive_all(&mut enforcer, 0, (0..6).map(|id| arrival(id, 2, 1)));
+    let mut held = sent(&mut enforcer, 0);
+    assert_eq!(ids(&held), [0, 1]);
+    for dispatch in &mut held {
+        enforcer.detach(dispatch);
+        enforcer.detach(dispatch);
+        enforcer.check_invariants();
+    }
+    assert_eq!(enforcer.outstanding(), 0);
+    assert_eq!(ids(&sent(&mut enforcer, 1)), [0; 0], "its workload has all places already");
+    arrive_all(&mut enforcer, 1, (10..13).map(|id| arrival(id, 1, 1)));
+    let others = sent(&mut enforcer, 1);
+    assert_eq!(ids(&others), [10, 11]);
+    enforcer.reconfigure(2, &known).expect("right rules");
+    enforcer.check_invariants();
+    complete_all(&mut enforcer, others);
+    assert_eq!(ids(&sent(&mut enforcer, 2)), [12], "also after a change of the policy");
+    enforcer.complete(held.swap_remove(0));
+    enforcer.check_invariants();
+    assert_eq!(ids(&sent(&mut enforcer, 3)), [2]);
+    enforcer.bar(2, true);
+    enforcer.complete(held.swap_remove(0));
+    assert_eq!(ids(&sent(&mut enforcer, 3)), [0; 0], "nothing is dispatched of a flow that is barred");
+    enforcer.bar(2, false);
+    assert_eq!(enforcer.outstanding(), 2);
+    enforcer.check_invariants();
+}
