@@ -126,10 +126,20 @@ impl Server {
         Some(Self::start_at(&path, args, testkit::free_address()))
     }
 
+    /// The same for a server whose complaints about its clients are of no interest.
+    pub fn start_quietly(program: &str, args: &str) -> Option<Self> {
+        let path = testkit::program(program)?;
+        Some(Self::start_with(&path, args, testkit::free_address(), Stdio::null()))
+    }
+
     pub fn start_at(path: &std::path::Path, args: &str, address: SocketAddr) -> Self {
+        Self::start_with(path, args, address, Stdio::inherit())
+    }
+
+    fn start_with(path: &std::path::Path, args: &str, address: SocketAddr, errors: Stdio) -> Self {
         let args = args.replace("PORT", &address.port().to_string());
         let mut command = Command::new(path);
-        command.args(args.split_whitespace()).stdin(Stdio::null()).stdout(Stdio::null());
+        command.args(args.split_whitespace()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
         let child = command.spawn().expect("a server starts");
         let mut server = Self { child, address };
         testkit::connect_when_ready(&mut server.child, || TcpStream::connect(address));
@@ -176,7 +186,11 @@ pub fn say(stream: &mut TcpStream, text: &[u8], end: &[u8]) -> Vec<u8> {
 
 /// Opens a connection with a granted export.
 pub fn nbd(address: SocketAddr, export: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(address).expect("the server listens");
+    nbd_on(TcpStream::connect(address).expect("the server listens"), export)
+}
+
+/// Completes the handshake of a connection.
+pub fn nbd_on(mut stream: TcpStream, export: &str) -> TcpStream {
     stream.set_nodelay(true).expect("a socket option");
     let mut handshake = ClientHandshake::new(export.as_bytes(), ExportOption::Go);
     let mut input = Vec::new();
