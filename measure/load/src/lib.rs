@@ -1,6 +1,6 @@
 //! Open-loop load against real servers: every request is sent at its intended time, independently of
 //! earlier requests, and every request is observed. Protocols: NFSv3, NBD, memcached over TCP and UDP,
-//! HTTP/1.1, and echo.
+//! HTTP/1.1, HTTP/2, unary gRPC, and echo; by TCP also inside of TLS.
 //!
 //! [`run()`] sets up all connections first (in their network namespaces, with handshakes, mounts and
 //! stored keys), then starts the clock. One thread does all timing: it sleeps on a timer until shortly
@@ -19,7 +19,7 @@
 //! In turn, the same seed gives every connection the same requests in every run.
 //!
 //! Not covered: more than one timing thread (the benchmark `generator` measures the rate of one core),
-//! TLS, NFSv4, and the evaluation of the observations. The crate knows neither policies nor bounds.
+//! NFSv4, streams of gRPC, and the evaluation of the observations. The crate knows neither policies nor bounds.
 
 mod address_space;
 mod codec;
@@ -33,6 +33,7 @@ mod run;
 mod server;
 mod setup;
 mod target;
+mod tls;
 mod validate;
 mod workload;
 
@@ -42,5 +43,5 @@ pub use progress::{LoadPhase, LoadProgress};
 pub use report::{DataComparison, LoadReport, WorkloadCounters};
 pub use run::run;
 pub use server::{MemcachedFacts, NbdExportFacts, remove_values, time_missing_keys};
-pub use target::{LoadTarget, MemcachedTransport};
+pub use target::{CertificateCheck, HttpVersion, LoadTarget, MemcachedTransport};
 pub use workload::{ClientHost, DrawnLoad, LoadWorkload, OfferedLoad};

@@ -156,7 +156,13 @@ struct ConnectionThread {
 
 impl ConnectionThread {
     fn run(self) {
-        let connector = Connector::new(&self.workload);
+        let connector = match Connector::new(&self.workload) {
+            Ok(connector) => connector,
+            Err(error) => {
+                let _ = self.opened.send(Err(error));
+                return;
+            }
+        };
         let connections = self.open(&connector);
         let is_open = connections.is_ok();
         // The receiver is gone if another workload could not be set up.
@@ -167,7 +173,7 @@ impl ConnectionThread {
 
     fn open(&self, connector: &Connector) -> Result<Vec<ReadyConnection>, OperationError> {
         connector.enter_namespace()?;
-        if let LoadTarget::Memcached { server, keys, key_size, .. } = self.workload.target {
+        if let LoadTarget::Memcached { server, keys, key_size, .. } = *self.workload.target.inside_tls() {
             let sizes = self.workload.offered.request_sizes().into_iter();
             let mut sizes: Vec<u32> = sizes.map(|(_, size)| validate::checked_size(size)).collect();
             sizes.sort_unstable();

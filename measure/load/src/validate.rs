@@ -55,14 +55,18 @@ fn check_workload(workload: &LoadWorkload, options: &LoadOptions) -> Result<(), 
             "expected at least one request per connection, and ranges from the smaller to the larger number",
         ));
     }
-    let (smallest, largest, hint) = match workload.target {
+    let target = workload.target.inside_tls();
+    let (smallest, largest, hint) = match target {
         LoadTarget::Nfs { .. } => (1, NFS_SIZE_MAX, "split them: one NFS call takes no more"),
         LoadTarget::Nbd { .. } => (1, NBD_SIZE_MAX, "split them: one NBD command takes no more"),
         LoadTarget::Memcached { transport: MemcachedTransport::Udp, .. } => {
             (0, UDP_VALUE_MAX, "use memcached:// for larger values: a request by UDP is one datagram")
         }
-        LoadTarget::Memcached { .. } | LoadTarget::Http { .. } => (0, SIZE_MAX, "split them"),
+        LoadTarget::Memcached { .. } | LoadTarget::Http { .. } | LoadTarget::Grpc { .. } => {
+            (0, SIZE_MAX, "split them")
+        }
         LoadTarget::Echo { .. } => (1, SIZE_MAX, "split them; nothing cannot be sent back"),
+        LoadTarget::Tls { .. } => unreachable!("TLS is around a target, once"),
     };
     for (_, size) in workload.offered.request_sizes() {
         if !(smallest..=largest).contains(&size) {
@@ -77,14 +81,18 @@ fn check_workload(workload: &LoadWorkload, options: &LoadOptions) -> Result<(), 
     {
         return Err(OperationError::input(format_args!("arrivals: {error}")));
     }
-    match &workload.target {
+    match target {
         LoadTarget::Memcached { keys: 0, .. } => {
             Err(OperationError::input("0 keys").hint("expected at least 1"))
         }
-        LoadTarget::Http { .. } | LoadTarget::Echo { .. } if options.verify_data => Err(
-            OperationError::input("answers of HTTP and echo servers cannot be verified: nothing is stored")
-                .hint("leave data verification out, or this workload"),
-        ),
+        LoadTarget::Http { .. } | LoadTarget::Grpc { .. } | LoadTarget::Echo { .. }
+            if options.verify_data =>
+        {
+            Err(OperationError::input(
+                "answers of HTTP, gRPC and echo servers cannot be verified: nothing is stored",
+            )
+            .hint("leave data verification out, or this workload"))
+        }
         _ => Ok(()),
     }
 }

@@ -175,6 +175,10 @@ fn echo() {
     assert!(error.message.contains("cannot be verified"), "{error:?}");
 }
 
+fn http_target(server: std::net::SocketAddr, path: &str) -> LoadTarget {
+    format!("http://{server}{path}").parse().unwrap()
+}
+
 #[test]
 fn http() {
     let folder = tempfile::tempdir().unwrap();
@@ -210,7 +214,7 @@ fn http() {
         assert!(answer.contains("Transfer-Encoding: chunked"), "{}", &answer[..answer.len().min(300)]);
         // A file of fixed length, and a page that is made as it is sent: in chunks.
         for path in ["/file", "/chunks.html"] {
-            let target = LoadTarget::Http { server: server.address, path: path.into() };
+            let target = http_target(server.address, path);
             let offered = OfferedLoad::Open(requests.clone());
             let report = play(vec![workload("w", target, 2, offered)], &options(500)).unwrap();
             assert!(
@@ -221,7 +225,7 @@ fn http() {
             // It closes connections after 300 requests, and says so: nothing fails.
             assert!(report.counters[0].disconnects >= 2, "{path}: {:?}", report.counters);
         }
-        let target = LoadTarget::Http { server: server.address, path: "/nothing".into() };
+        let target = http_target(server.address, "/nothing");
         let offered = OfferedLoad::Closed { in_flight: 1, op: Op::Read, size: Bytes(1), sequential: false };
         let report = play(vec![workload("w", target, 1, offered)], &options(50)).unwrap();
         assert!(

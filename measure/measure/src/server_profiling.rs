@@ -227,7 +227,11 @@ fn check(settings: &ServerProfilingSettings) -> Result<(), OperationError> {
             return Err(OperationError::input(format_args!("{} is not measured by NFS", settings.target))
                 .hint("on the server, measure the storage below the export: profile FOLDER --create 4GiB"));
         }
-        LoadTarget::Memcached { .. } | LoadTarget::Http { .. } | LoadTarget::Echo { .. } => {
+        LoadTarget::Memcached { .. }
+        | LoadTarget::Http { .. }
+        | LoadTarget::Grpc { .. }
+        | LoadTarget::Tls { .. }
+        | LoadTarget::Echo { .. } => {
             return Err(OperationError::input(format_args!("{} is not measured", settings.target))
                 .hint("expected memcached://HOST:PORT or nbd://HOST:PORT/EXPORT, a file or a block device"));
         }

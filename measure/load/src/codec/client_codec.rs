@@ -6,7 +6,7 @@
 use model::Op;
 use std::borrow::Cow;
 
-/// Maximum number of requests in flight on one connection; further requests wait in the generator.
+/// Maximum number of requests in flight on one connection by any protocol.
 pub(crate) const IN_FLIGHT_MAX: usize = 16 << 10;
 
 /// A read or write as protocols encode it.
@@ -60,10 +60,23 @@ pub(crate) trait ClientCodec: Send {
         payload: &[u8],
     ) -> Result<(), String>;
 
-    /// Takes a datagram that was received, and appends to `input` the replies that it completes, as
-    /// [`Self::decode`] finds them. Only for protocols that travel by datagrams.
-    fn accept_datagram(&mut self, datagram: &[u8], input: &mut Vec<u8>) {
-        input.extend_from_slice(datagram);
+    /// True if replies do not stand in what is received as [`Self::decode`] finds them, so that it goes
+    /// through [`Self::accept`].
+    fn converts(&self) -> bool {
+        false
+    }
+
+    /// Takes a datagram, or the next bytes of a stream. Appends to `input` the replies that it completes,
+    /// as [`Self::decode`] finds them, and to `out` bytes that the protocol sends without a request.
+    /// Replies that are complete before an error are still appended.
+    fn accept(&mut self, received: &[u8], input: &mut Vec<u8>, _out: &mut Vec<u8>) -> Result<(), String> {
+        input.extend_from_slice(received);
+        Ok(())
+    }
+
+    /// Maximum number of requests in flight at this moment; further requests wait in the generator.
+    fn in_flight_max(&self) -> usize {
+        IN_FLIGHT_MAX
     }
 
     /// Looks for the next complete reply at the start of the input.
@@ -71,6 +84,12 @@ pub(crate) trait ClientCodec: Send {
 
     /// Interprets the bytes of the reply to `request`, as [`Self::decode`] found them.
     fn interpret<'a>(&self, request: IoRequest, reply: &'a [u8], payload_start: usize) -> ReplyStatus<'a>;
+
+    /// False after the server has announced that it takes no further requests on this connection, while it
+    /// still answers earlier ones.
+    fn takes_requests(&self) -> bool {
+        true
+    }
 
     /// True after the server has announced that it will send no further replies on this connection.
     fn is_closing(&self) -> bool {

@@ -61,35 +61,6 @@ impl MemcachedUdpCodec {
         }
     }
 
-    fn append_reply<'a>(&self, input: &mut Vec<u8>, low: u16, parts: impl Iterator<Item = &'a [u8]>) {
-        let start = input.len();
-        input.extend(self.number(low).to_le_bytes());
-        input.extend([0; 4]);
-        parts.for_each(|part| input.extend_from_slice(part));
-        let length =
-            u32::try_from(input.len() - start - REPLY_HEAD).expect("at most 2^32 bytes in 2^16 datagrams");
-        input[start + 4..start + REPLY_HEAD].copy_from_slice(&length.to_le_bytes());
-    }
-}
-
-impl ClientCodec for MemcachedUdpCodec {
-    fn encode(
-        &mut self,
-        out: &mut Vec<u8>,
-        id: u64,
-        request: IoRequest,
-        payload: &[u8],
-    ) -> Result<(), String> {
-        let low = low_16(id);
-        self.newest = id;
-        self.partial.remove(&low);
-        for number in [low, 0, 1, 0] {
-            out.extend(number.to_be_bytes());
-        }
-        self.commands.append(out, request, payload);
-        Ok(())
-    }
-
     /// Ignores anything that is not a datagram of a reply, because any host can send datagrams.
     fn accept_datagram(&mut self, datagram: &[u8], input: &mut Vec<u8>) {
         let Some((header, part)) = datagram.split_first_chunk::<HEADER>() else { return };
@@ -119,6 +90,44 @@ impl ClientCodec for MemcachedUdpCodec {
         {
             self.append_reply(input, low, whole.parts.iter().flatten().map(Vec::as_slice));
         }
+    }
+
+    fn append_reply<'a>(&self, input: &mut Vec<u8>, low: u16, parts: impl Iterator<Item = &'a [u8]>) {
+        let start = input.len();
+        input.extend(self.number(low).to_le_bytes());
+        input.extend([0; 4]);
+        parts.for_each(|part| input.extend_from_slice(part));
+        let length =
+            u32::try_from(input.len() - start - REPLY_HEAD).expect("at most 2^32 bytes in 2^16 datagrams");
+        input[start + 4..start + REPLY_HEAD].copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+impl ClientCodec for MemcachedUdpCodec {
+    fn encode(
+        &mut self,
+        out: &mut Vec<u8>,
+        id: u64,
+        request: IoRequest,
+        payload: &[u8],
+    ) -> Result<(), String> {
+        let low = low_16(id);
+        self.newest = id;
+        self.partial.remove(&low);
+        for number in [low, 0, 1, 0] {
+            out.extend(number.to_be_bytes());
+        }
+        self.commands.append(out, request, payload);
+        Ok(())
+    }
+
+    fn converts(&self) -> bool {
+        true
+    }
+
+    fn accept(&mut self, datagram: &[u8], input: &mut Vec<u8>, _: &mut Vec<u8>) -> Result<(), String> {
+        self.accept_datagram(datagram, input);
+        Ok(())
     }
 
     fn decode(&mut self, input: &[u8]) -> Result<Decoded, String> {

@@ -3,6 +3,7 @@
 mod client_codec;
 mod echo;
 mod http;
+mod http2;
 mod memcached;
 mod memcached_key;
 mod memcached_udp;
@@ -10,9 +11,10 @@ mod nbd;
 mod nfs;
 mod reply_framer;
 
-pub(crate) use client_codec::{ClientCodec, Decoded, IN_FLIGHT_MAX, IoRequest, ReplyStatus};
+pub(crate) use client_codec::{ClientCodec, Decoded, IoRequest, ReplyStatus};
 pub(crate) use echo::EchoCodec;
 pub(crate) use http::HttpCodec;
+pub(crate) use http2::{Exchange, Http2Codec};
 pub(crate) use memcached::MemcachedCodec;
 pub(crate) use memcached_key::KeyFormat;
 pub(crate) use memcached_udp::MemcachedUdpCodec;

@@ -4,9 +4,10 @@ use super::context::RunContext;
 use super::in_flight::InFlightWindow;
 use super::request_log::{RequestIndex, RequestLog};
 use super::workload_state::{WorkloadState, io_request};
-use crate::codec::{ClientCodec, Decoded, IN_FLIGHT_MAX, ReplyStatus};
+use crate::codec::{ClientCodec, Decoded, ReplyStatus};
 use crate::content::WriteEnd;
 use crate::setup::{ConnectionSocket, ReadyConnection};
+use crate::tls::TlsSession;
 use model::RequestOutcome;
 use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
@@ -22,6 +23,7 @@ const READ_SIZE: usize = 64 << 10;
 const DATAGRAMS_MAX: usize = 16;
 /// Time after which a datagram without an answer counts as lost. UDP does not report losses.
 const DATAGRAM_PATIENCE: Nanos = Nanos(1_000_000_000);
+const HUNG_UP: &str = "the server hung up";
 
 /// A connection of a workload, which may be down.
 pub(super) struct ConnectionSlot {
@@ -84,6 +86,7 @@ impl SendBuffer {
 /// A connection that is up.
 pub(super) struct ActiveConnection {
     pub(super) socket: ConnectionSocket,
+    tls: Option<TlsSession>,
     codec: Box<dyn ClientCodec>,
     output: SendBuffer,
     in_flight: InFlightWindow,
@@ -98,6 +101,14 @@ pub(super) struct ActiveConnection {
     requests_left: Option<u32>,
 }
 
+/// Result of one read.
+pub(super) struct Received {
+    /// Number of requests that were answered.
+    pub(super) answered: u32,
+    /// An error ends the connection.
+    pub(super) result: Result<(), String>,
+}
+
 /// Unanswered requests of a lost connection.
 pub(super) struct OrphanedRequests {
     /// Requests that were sent, at least in part: the server may have executed them.
@@ -110,6 +121,7 @@ impl ActiveConnection {
     pub(super) fn new(connection: ReadyConnection, requests_left: Option<u32>) -> Self {
         Self {
             socket: connection.socket,
+            tls: connection.tls,
             codec: connection.codec,
             output: SendBuffer::default(),
             in_flight: InFlightWindow::default(),
@@ -123,6 +135,9 @@ impl ActiveConnection {
 
     /// Counts a request that is queued for this connection; false if it takes no more.
     pub(super) fn takes_request(&mut self) -> bool {
+        if !self.codec.takes_requests() {
+            return false;
+        }
         match &mut self.requests_left {
             None => true,
             Some(0) => false,
@@ -150,7 +165,7 @@ impl ActiveConnection {
         loop {
             // A datagram is made when it can leave, so that the time until its answer is counted from there.
             let room = if self.socket.is_datagrams() { 1 } else { OUTPUT_MAX };
-            while self.output.waiting() < room && self.in_flight.unanswered() < IN_FLIGHT_MAX {
+            while self.output.waiting() < room && self.in_flight.unanswered() < self.codec.in_flight_max() {
                 let Some(request) = queue.pop_front() else { break };
                 if let Err(why) = self.encode(request, workload, context) {
                     queue.push_front(request);
@@ -204,49 +219,44 @@ impl ActiveConnection {
         context.log.get_mut(request).content_version = content_version;
         let id = self.in_flight.next_id();
         let len_before = self.output.bytes.len();
-        if let Err(why) = self.codec.encode(&mut self.output.bytes, id, io_request, payload) {
+        let out = &mut self.output.bytes;
+        let encoded = match &mut self.tls {
+            None => self.codec.encode(out, id, io_request, payload),
+            Some(tls) => {
+                let plain = &mut context.plain;
+                plain.clear();
+                self.codec.encode(plain, id, io_request, payload).and_then(|()| tls.seal(plain, out))
+            }
+        };
+        if let Err(why) = encoded {
             self.output.bytes.truncate(len_before);
             workload.end_write(context.log.get(request), WriteEnd::NotSent, context.clock.now());
             return Err(why);
         }
         self.in_flight.push(request, now);
         let end = start + (self.output.bytes.len() - len_before) as u64;
-        self.output.unsent.push_back(UnsentRange { start, end });
+        // A codec that keeps a request back may send it at any time later.
+        if end > start {
+            self.output.unsent.push_back(UnsentRange { start, end });
+        }
         Ok(())
     }
 
-    /// Reads once from the socket and handles all complete replies. Returns the number of requests that
-    /// were answered. An error ends the connection.
-    pub(super) fn receive(
-        &mut self,
-        workload: &mut WorkloadState,
-        context: &mut RunContext<'_>,
-    ) -> Result<u32, String> {
-        let read = if self.socket.is_datagrams() { self.read_datagrams(context) } else { self.read_stream() };
-        if !read? {
-            return Ok(0);
-        }
+    /// Reads once from the socket and handles all complete replies, also those before an error, which ends
+    /// the connection.
+    pub(super) fn receive(&mut self, workload: &mut WorkloadState, context: &mut RunContext<'_>) -> Received {
+        let read =
+            if self.socket.is_datagrams() { self.read_datagrams(context) } else { self.read_stream(context) };
         // All replies of one read arrived at the same time, as far as can be known.
         let now = context.clock.now();
         let mut answered = 0;
+        let mut result = Ok(());
         while self.undecoded() >= self.needed {
-            match self.codec.decode(&self.input[self.decoded..])? {
-                Decoded::NeedMore(needed) => self.needed = needed,
-                Decoded::Skip(len) => self.consume(len),
-                Decoded::Reply { len, id, payload_start } => {
-                    let Some(request) = self.in_flight.take(id) else {
-                        if self.socket.is_datagrams() {
-                            self.consume(len);
-                            continue;
-                        }
-                        return Err("an answer to what was not asked".to_owned());
-                    };
-                    let reply = &self.input[self.decoded..self.decoded + len];
-                    let io_request = io_request(context.log.get(request));
-                    let status = self.codec.interpret(io_request, reply, payload_start);
-                    finish(request, &status, workload, context, now);
-                    self.consume(len);
-                    answered += 1;
+            match self.decode_one(workload, context, now) {
+                Ok(count) => answered += count,
+                Err(why) => {
+                    result = Err(why);
+                    break;
                 }
             }
         }
@@ -254,34 +264,93 @@ impl ActiveConnection {
             self.input.drain(..self.decoded);
             self.decoded = 0;
         }
-        Ok(answered)
+        Received { answered, result: result.and(read) }
     }
 
-    /// Reads once from a stream. False if there is nothing to read.
-    fn read_stream(&mut self) -> Result<bool, String> {
-        let missing = self.needed.saturating_sub(self.undecoded());
-        self.input.reserve(missing.max(READ_SIZE));
-        match rustix::io::read(&self.socket, spare_capacity(&mut self.input)) {
-            Ok(0) => Err("the server hung up".to_owned()),
-            Ok(_) => Ok(true),
-            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
-            Err(error) => Err(error.to_string()),
+    /// Handles the start of the undecoded input. Returns the number of requests that it answers.
+    fn decode_one(
+        &mut self,
+        workload: &mut WorkloadState,
+        context: &mut RunContext<'_>,
+        now: Nanos,
+    ) -> Result<u32, String> {
+        match self.codec.decode(&self.input[self.decoded..])? {
+            Decoded::NeedMore(needed) => self.needed = needed,
+            Decoded::Skip(len) => self.consume(len),
+            Decoded::Reply { len, id, payload_start } => {
+                let Some(request) = self.in_flight.take(id) else {
+                    if self.socket.is_datagrams() {
+                        self.consume(len);
+                        return Ok(0);
+                    }
+                    return Err("an answer to what was not asked".to_owned());
+                };
+                let reply = &self.input[self.decoded..self.decoded + len];
+                let io_request = io_request(context.log.get(request));
+                let status = self.codec.interpret(io_request, reply, payload_start);
+                finish(request, &status, workload, context, now);
+                self.consume(len);
+                return Ok(1);
+            }
         }
+        Ok(0)
     }
 
-    /// Reads up to [`DATAGRAMS_MAX`] datagrams. False if there is none.
-    fn read_datagrams(&mut self, context: &mut RunContext<'_>) -> Result<bool, String> {
-        let datagram = &mut context.payload;
-        for count in 0..DATAGRAMS_MAX {
+    /// Reads once from a stream, if there is something to read.
+    fn read_stream(&mut self, context: &mut RunContext<'_>) -> Result<(), String> {
+        if self.tls.is_none() && !self.codec.converts() {
+            let missing = self.needed.saturating_sub(self.undecoded());
+            self.input.reserve(missing.max(READ_SIZE));
+            return read_once(&self.socket, &mut self.input).map(drop);
+        }
+        let received = &mut context.received;
+        received.clear();
+        received.reserve(READ_SIZE);
+        if read_once(&self.socket, received)? == 0 {
+            return Ok(());
+        }
+        let RunContext { plain, received, .. } = context;
+        let Some(tls) = &mut self.tls else {
+            return self.codec.accept(received, &mut self.input, &mut self.output.bytes);
+        };
+        if !self.codec.converts() {
+            tls.open(received, &mut self.input)?;
+            return self.end_of_tls();
+        }
+        plain.clear();
+        let opened = tls.open(received, plain);
+        let mut answer = Vec::new();
+        self.codec.accept(plain, &mut self.input, &mut answer)?;
+        tls.seal(&answer, &mut self.output.bytes)?;
+        opened?;
+        self.end_of_tls()
+    }
+
+    /// Sends what TLS has to answer, and reports the end of the session.
+    fn end_of_tls(&mut self) -> Result<(), String> {
+        let Some(tls) = &mut self.tls else { return Ok(()) };
+        tls.seal(&[], &mut self.output.bytes)?;
+        if tls.is_closed() { Err(HUNG_UP.to_owned()) } else { Ok(()) }
+    }
+
+    /// Reads up to [`DATAGRAMS_MAX`] datagrams.
+    fn read_datagrams(&mut self, context: &mut RunContext<'_>) -> Result<(), String> {
+        let datagram = &mut context.received;
+        for _ in 0..DATAGRAMS_MAX {
             datagram.clear();
             datagram.reserve(READ_SIZE);
             match rustix::io::read(&self.socket, spare_capacity(datagram)) {
-                Ok(_) => self.codec.accept_datagram(datagram, &mut self.input),
-                Err(Errno::AGAIN | Errno::INTR) => return Ok(count > 0),
+                Ok(_) => self.codec.accept(datagram, &mut self.input, &mut self.output.bytes)?,
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
                 Err(error) => return Err(error.to_string()),
             }
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// True if bytes wait that can be tried to send now: what the protocol answers by itself.
+    pub(super) fn has_output(&self) -> bool {
+        self.output.waiting() > 0 && !self.watches_writable
     }
 
     /// Gives up requests whose answers count as lost, because they were sent as datagrams too long ago.
@@ -340,6 +409,16 @@ impl ActiveConnection {
             return OrphanedRequests { uncertain: Vec::new(), unsent: [sent, unsent].concat() };
         }
         OrphanedRequests { uncertain: sent, unsent }
+    }
+}
+
+/// Reads once from a stream and appends what is there. Returns the number of bytes: 0 if nothing has arrived.
+fn read_once(socket: &ConnectionSocket, into: &mut Vec<u8>) -> Result<usize, String> {
+    match rustix::io::read(socket, spare_capacity(into)) {
+        Ok(0) => Err(HUNG_UP.to_owned()),
+        Ok(count) => Ok(count),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -11,4 +11,8 @@ pub(super) struct RunContext<'a> {
     pub(super) gauges: &'a ProgressGauges,
     /// The payload of the write that is being encoded, kept to reuse its memory.
     pub(super) payload: Vec<u8>,
+    /// Bytes of one read from a socket, kept to reuse their memory.
+    pub(super) received: Vec<u8>,
+    /// Bytes before they are encrypted, or after, kept to reuse their memory.
+    pub(super) plain: Vec<u8>,
 }

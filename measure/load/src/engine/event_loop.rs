@@ -4,7 +4,7 @@
 //! connection that fails is closed here and set up again by the threads of [`super::reconnect`].
 
 use super::clock::RunClock;
-use super::connection::{ActiveConnection, ConnectionSlot};
+use super::connection::{ActiveConnection, ConnectionSlot, Received};
 use super::context::RunContext;
 use super::poller::Poller;
 use super::reconnect::{EndedConnection, Reconnected};
@@ -83,6 +83,8 @@ impl<'a> LoadEngine<'a> {
             log: RequestLog::default(),
             gauges,
             payload: Vec::new(),
+            received: Vec::new(),
+            plain: Vec::new(),
         };
         let mut engine = Self {
             stop,
@@ -270,20 +272,23 @@ impl<'a> LoadEngine<'a> {
         }
         let ConnectionSlot { workload, active: Some(connection), .. } = &mut self.slots[slot] else { return };
         let workload = *workload;
-        let received = connection.receive(&mut self.workloads[workload], &mut self.context);
+        let Received { answered, result } =
+            connection.receive(&mut self.workloads[workload], &mut self.context);
         let is_closing = connection.is_closing();
-        match received {
-            Err(why) => self.close_lost(slot, &why),
-            Ok(_) if is_closing => self.close_lost(slot, "the server announced that it closes it"),
-            Ok(answered) => {
-                self.start_closed_requests(workload, answered);
-                self.renew_if_spent(slot);
-                // Replies make room for further requests in flight on this connection.
-                if answered > 0 && !self.slots[slot].queue.is_empty() && !self.to_send.contains(&slot) {
-                    self.to_send.push(slot);
-                }
+        let has_output = connection.has_output();
+        if is_closing {
+            self.close_lost(slot, "the server announced that it closes it");
+        } else if let Err(why) = result {
+            self.close_lost(slot, &why);
+        } else {
+            self.renew_if_spent(slot);
+            // Replies make room for further requests in flight on this connection.
+            let has_room = answered > 0 && !self.slots[slot].queue.is_empty();
+            if (has_room || has_output) && !self.to_send.contains(&slot) {
+                self.to_send.push(slot);
             }
         }
+        self.start_closed_requests(workload, answered);
     }
 
     /// Closes a connection: what was sent on it fails, what was not sent goes to other connections, and a new connection

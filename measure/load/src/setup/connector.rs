@@ -1,30 +1,42 @@
 //! Sets up the connections of one workload, for any protocol.
 
 use super::dialer::Dialer;
+use super::http::{HttpPlace, alpn};
 use super::ready_connection::{ConnectionSocket, ReadyConnection};
-use super::{nbd, nfs};
+use super::stream::SetupStream;
+use super::{http, nbd, nfs};
 use crate::address_space::AddressSpace;
-use crate::codec::{ClientCodec, EchoCodec, HttpCodec, KeyFormat, MemcachedCodec, MemcachedUdpCodec};
-use crate::target::{LoadTarget, MemcachedTransport};
+use crate::codec::{EchoCodec, KeyFormat, MemcachedCodec, MemcachedUdpCodec};
+use crate::target::{HttpVersion, LoadTarget, MemcachedTransport};
+use crate::tls::TlsClient;
 use crate::workload::LoadWorkload;
 use model::OperationError;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 
 /// Parameters for setting up a connection of a workload, at the start and after a loss.
 #[derive(Debug, Clone)]
 pub(crate) struct Connector {
     pub(crate) workload_name: String,
+    /// What is asked, without the TLS around it.
     target: LoadTarget,
+    tls: Option<TlsClient>,
     dialer: Dialer,
 }
 
 impl Connector {
-    pub(crate) fn new(workload: &LoadWorkload) -> Self {
-        Self {
+    /// Reads the certificates that the workload trusts, if it uses TLS.
+    pub(crate) fn new(workload: &LoadWorkload) -> Result<Self, OperationError> {
+        let tls = match &workload.target {
+            LoadTarget::Tls { name, check, target } => Some(TlsClient::new(name, check, offered(target))),
+            _ => None,
+        };
+        let about = |error: OperationError| error.about(format_args!("workload {}", workload.name));
+        Ok(Self {
             workload_name: workload.name.clone(),
-            target: workload.target.clone(),
+            target: workload.target.inside_tls().clone(),
+            tls: tls.transpose().map_err(about)?,
             dialer: Dialer::new(workload.client.clone()),
-        }
+        })
     }
 
     /// Moves the calling thread to the network namespace of the workload.
@@ -51,8 +63,8 @@ impl Connector {
         &self,
         server: SocketAddr,
         keys: KeyFormat,
-    ) -> Result<(TcpStream, MemcachedCodec), OperationError> {
-        let stream = self.dialer.dial(server).map_err(|error| self.about_workload(error))?;
+    ) -> Result<(SetupStream, MemcachedCodec), OperationError> {
+        let stream = self.open(server).map_err(|error| self.about_workload(error))?;
         Ok((stream, MemcachedCodec::new(keys)))
     }
 
@@ -64,31 +76,51 @@ impl Connector {
             LoadTarget::Nbd { server, export } => nbd::connect(&self.dialer, *server, export),
             LoadTarget::Memcached { server, transport, keys, key_size } => {
                 let format = KeyFormat::new(&self.workload_name, *key_size);
-                let (socket, codec): (_, Box<dyn ClientCodec>) = match transport {
-                    MemcachedTransport::Tcp => (self.dial(*server)?, Box::new(MemcachedCodec::new(format))),
-                    MemcachedTransport::Udp => {
-                        let socket = ConnectionSocket::Datagrams(self.dialer.dial_udp(*server)?);
-                        (socket, Box::new(MemcachedUdpCodec::new(format)))
-                    }
-                };
-                Ok(ReadyConnection { socket, codec, space: AddressSpace::Keys(*keys) })
+                let space = AddressSpace::Keys(*keys);
+                if *transport == MemcachedTransport::Udp {
+                    let socket = ConnectionSocket::Datagrams(self.dialer.dial_udp(*server)?);
+                    let codec = Box::new(MemcachedUdpCodec::new(format));
+                    return Ok(ReadyConnection { socket, tls: None, codec, space });
+                }
+                let SetupStream { socket, tls } = self.open(*server)?;
+                let codec = Box::new(MemcachedCodec::new(format));
+                Ok(ReadyConnection { socket: ConnectionSocket::Stream(socket), tls, codec, space })
             }
-            LoadTarget::Http { server, path } => {
-                let codec = Box::new(HttpCodec::new(server.to_string(), path.clone()));
-                Ok(ReadyConnection { socket: self.dial(*server)?, codec, space: AddressSpace::Nothing })
+            LoadTarget::Http { server, host, path, version } => {
+                let place = HttpPlace { server: *server, host, path };
+                http::connect(self.open(*server)?, place, *version)
+            }
+            LoadTarget::Grpc { server, host, path, message } => {
+                let place = HttpPlace { server: *server, host, path };
+                http::connect_grpc(self.open(*server)?, place, message)
             }
             LoadTarget::Echo { server } => {
+                let SetupStream { socket, tls } = self.open(*server)?;
                 let codec = Box::new(EchoCodec::default());
-                Ok(ReadyConnection { socket: self.dial(*server)?, codec, space: AddressSpace::Nothing })
+                let socket = ConnectionSocket::Stream(socket);
+                Ok(ReadyConnection { socket, tls, codec, space: AddressSpace::Nothing })
             }
+            LoadTarget::Tls { .. } => unreachable!("TLS is around a target, once"),
         }
     }
 
-    fn dial(&self, server: SocketAddr) -> Result<ConnectionSocket, OperationError> {
-        self.dialer.dial(server).map(ConnectionSocket::Stream)
+    /// Opens a stream to a server, by TLS if the workload uses it.
+    fn open(&self, server: SocketAddr) -> Result<SetupStream, OperationError> {
+        let mut socket = self.dialer.dial(server)?;
+        let tls = self.tls.as_ref().map(|tls| tls.handshake(&mut socket)).transpose()?;
+        Ok(SetupStream { socket, tls })
     }
 
     fn about_workload(&self, error: OperationError) -> OperationError {
         error.about(format_args!("workload {}", self.workload_name))
+    }
+}
+
+/// The protocols that are offered to a server by TLS.
+fn offered(target: &LoadTarget) -> &'static [&'static [u8]] {
+    match target {
+        LoadTarget::Http { version, .. } => alpn(*version),
+        LoadTarget::Grpc { .. } => alpn(HttpVersion::Two),
+        _ => &[],
     }
 }

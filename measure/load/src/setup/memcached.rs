@@ -1,11 +1,11 @@
 //! Stores the values of a workload before the clock starts, so that its first reads find them.
 
 use super::connector::Connector;
-use super::dialer;
+use super::stream::SetupStream;
 use crate::codec::{ClientCodec as _, Decoded, IoRequest, KeyFormat, MemcachedCodec, ReplyStatus};
 use crate::content::{ContentPattern, value_number};
 use model::{Op, OperationError};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 
 /// Requests, and bytes, that are sent before their replies are read: enough to hide the round trip, and little enough
 /// that neither side has to buffer much.
@@ -21,7 +21,7 @@ pub(crate) struct StoredValues {
     pub(crate) sizes: Vec<u32>,
 }
 
-/// Stores values by TCP, with the contents of write 0.
+/// Stores values by TCP, or by TLS if the workload uses it, with the contents of write 0.
 pub(crate) fn store_values(
     connector: &Connector,
     pattern: ContentPattern,
@@ -37,7 +37,7 @@ pub(crate) fn store_values(
 }
 
 fn store_all(
-    mut connection: (TcpStream, MemcachedCodec),
+    mut connection: (SetupStream, MemcachedCodec),
     pattern: ContentPattern,
     values: &StoredValues,
 ) -> Result<(), String> {
@@ -61,16 +61,16 @@ fn store_all(
 
 /// Sends the encoded requests and waits for all replies; both buffers are empty afterwards.
 fn send_batch(
-    (stream, codec): &mut (TcpStream, MemcachedCodec),
+    (stream, codec): &mut (SetupStream, MemcachedCodec),
     out: &mut Vec<u8>,
     batch: &mut Vec<IoRequest>,
 ) -> Result<(), String> {
-    dialer::send(stream, &std::mem::take(out))?;
+    stream.send(&std::mem::take(out))?;
     let mut input = Vec::new();
     for request in batch.drain(..) {
         loop {
             match codec.decode(&input)? {
-                Decoded::NeedMore(_) => dialer::receive(stream, &mut input)?,
+                Decoded::NeedMore(_) => stream.receive(&mut input)?,
                 Decoded::Skip(len) => drop(input.drain(..len)),
                 Decoded::Reply { len, payload_start, .. } => {
                     match codec.interpret(request, &input[..len], payload_start) {

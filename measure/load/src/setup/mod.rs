@@ -3,10 +3,12 @@
 
 mod connector;
 mod dialer;
+mod http;
 mod memcached;
 mod nbd;
 mod nfs;
 mod ready_connection;
+mod stream;
 
 pub(crate) use connector::Connector;
 pub(crate) use dialer::{Dialer, receive, send};

@@ -30,6 +30,7 @@ pub(crate) fn connect(
     };
     Ok(ReadyConnection {
         socket: ConnectionSocket::Stream(stream),
+        tls: None,
         codec: Box::new(NbdCodec::new(export.framing)),
         space,
     })

@@ -92,7 +92,7 @@ pub(super) fn connect(
     // NFS clients see old data because they cache; this one caches nothing.
     let space = AddressSpace::Bytes { len, block: 1, is_writable: true, is_coherent: true };
     let codec = Box::new(NfsCodec::new(handle, user.uid, user.gid));
-    Ok(ReadyConnection { socket: ConnectionSocket::Stream(nfs_client.stream), codec, space })
+    Ok(ReadyConnection { socket: ConnectionSocket::Stream(nfs_client.stream), tls: None, codec, space })
 }
 
 fn look_up_port(portmapper: &mut RpcClient, program: u32, name: &str) -> Result<u16, OperationError> {

@@ -2,6 +2,7 @@
 
 use crate::address_space::AddressSpace;
 use crate::codec::ClientCodec;
+use crate::tls::TlsSession;
 use std::io;
 use std::net::{TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -10,6 +11,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 pub(crate) struct ReadyConnection {
     /// Blocking until [`super::Connector`] hands it out, non-blocking afterwards.
     pub(crate) socket: ConnectionSocket,
+    /// Present if what the codec sends is encrypted.
+    pub(crate) tls: Option<TlsSession>,
     pub(crate) codec: Box<dyn ClientCodec>,
     pub(crate) space: AddressSpace,
 }

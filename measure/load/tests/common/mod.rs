@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub)]
 
+pub mod nginx;
 pub mod volume;
 
 use load::{

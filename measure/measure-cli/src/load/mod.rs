@@ -31,8 +31,9 @@ A load file:
   realtime = 20
   [[workload]]
   name = \"mail\"
-  # Or nfs://HOST/EXPORT/FILE, memcached://HOST,
-  # memcached+udp://HOST, http://HOST/PATH, echo://HOST:PORT:
+  # Or nfs://HOST/EXPORT/FILE, memcached://HOST, echo://HOST:PORT,
+  # memcached+udp://HOST, memcached+tls://NAME, http://HOST/PATH,
+  # http+h2://HOST/PATH, https://NAME/PATH, grpc://HOST/SERVICE/METHOD:
   target = \"nbd://10.0.0.9/mail\"
   connections = 4
   # Any format of `tailwright trace`:

@@ -3,7 +3,7 @@
 //! Requests come from a trace, from a random process of arrivals, or from a number of outstanding requests that
 //! is kept up.
 
-use ::load::{ClientHost, DrawnLoad, LoadOptions, LoadTarget, LoadWorkload, OfferedLoad};
+use ::load::{CertificateCheck, ClientHost, DrawnLoad, LoadOptions, LoadTarget, LoadWorkload, OfferedLoad};
 use arrivals::ArrivalPattern;
 use model::{Op, OperationError, Request};
 use operation::files::{check_apart, read_text};
@@ -52,6 +52,8 @@ struct LoadSpec {
 struct LoadWorkloadSpec {
     name: String,
     target: FromText<LoadTarget>,
+    tls: Option<TlsSpec>,
+    message: Option<MessageSpec>,
     netns: Option<String>,
     bind: Option<IpAddr>,
     #[serde(default = "default_connections")]
@@ -66,6 +68,23 @@ struct LoadWorkloadSpec {
     size: Option<Bytes>,
     reads: Option<f64>,
     closed: Option<ClosedLoopSpec>,
+}
+
+/// The check of the server's certificate, where it is not that of the system.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TlsSpec {
+    ca_file: Option<PathBuf>,
+    #[serde(default)]
+    insecure: bool,
+}
+
+/// The message of each call of gRPC.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MessageSpec {
+    file: Option<PathBuf>,
+    hex: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -166,22 +185,86 @@ impl LoadFile {
         }
         let mut workloads = Vec::new();
         for (index, spec) in (0..).zip(&self.spec.workload) {
+            let target = self.target(spec)?;
+            let offered = self.offered_load(index, spec, message_size(&target), observer)?;
             workloads.push(LoadWorkload {
                 name: spec.name.clone(),
-                target: spec.target.0.clone(),
+                target,
                 client: ClientHost { netns: spec.netns.clone(), bind: spec.bind },
                 connections: spec.connections,
                 requests_per_connection: spec.requests_per_connection.map(|[least, most]| least..=most),
-                offered: self.offered_load(index, spec, observer)?,
+                offered,
             });
         }
         Ok(workloads)
+    }
+
+    /// The target with its certificates and its message.
+    fn target(&self, spec: &LoadWorkloadSpec) -> Result<LoadTarget, OperationError> {
+        let mut whole = spec.target.0.clone();
+        let inner = match &mut whole {
+            LoadTarget::Tls { check, target, .. } => {
+                if let Some(tls) = &spec.tls {
+                    *check = self.certificate_check(spec, tls)?;
+                }
+                &mut **target
+            }
+            _ if spec.tls.is_some() => {
+                let schemes = "tls is about targets https://, grpcs:// and memcached+tls://";
+                return Err(self.wrong(spec, schemes));
+            }
+            plain => plain,
+        };
+        match (inner, &spec.message) {
+            (LoadTarget::Grpc { message, .. }, Some(given)) => *message = self.message(spec, given)?,
+            (_, Some(_)) => return Err(self.wrong(spec, "message is about targets grpc:// and grpcs://")),
+            (_, None) => {}
+        }
+        Ok(whole)
+    }
+
+    fn certificate_check(
+        &self,
+        spec: &LoadWorkloadSpec,
+        tls: &TlsSpec,
+    ) -> Result<CertificateCheck, OperationError> {
+        match (&tls.ca_file, tls.insecure) {
+            (Some(file), false) => Ok(CertificateCheck::Authorities(self.beside(file))),
+            (None, true) => Ok(CertificateCheck::Nothing),
+            (None, false) => Ok(CertificateCheck::System),
+            (Some(_), true) => Err(self.wrong(spec, "tls: expected one of: ca_file; insecure")),
+        }
+    }
+
+    fn message(&self, spec: &LoadWorkloadSpec, given: &MessageSpec) -> Result<Vec<u8>, OperationError> {
+        match (&given.file, &given.hex) {
+            (Some(file), None) => {
+                let path = self.beside(file);
+                std::fs::read(&path).map_err(|error| {
+                    let what = format!("message: {} cannot be read: {error}", path.display());
+                    self.wrong(spec, &what)
+                })
+            }
+            (None, Some(hex)) => parse_hex(hex).ok_or_else(|| {
+                self.wrong(
+                    spec,
+                    "message: hex: expected two hexadecimal digits per byte, such as \"0a03 626f62\"",
+                )
+            }),
+            _ => Err(self.wrong(spec, "message: expected one of: file; hex")),
+        }
+    }
+
+    /// A path in the load file, which is relative to it.
+    fn beside(&self, path: &Path) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).join(path)
     }
 
     fn offered_load(
         &self,
         index: u64,
         spec: &LoadWorkloadSpec,
+        default_size: Option<Bytes>,
         observer: &dyn ProgressObserver,
     ) -> Result<OfferedLoad, OperationError> {
         let of_trace =
@@ -204,7 +287,8 @@ impl LoadFile {
                 Ok(OfferedLoad::Open(requests))
             }
             (None, Some(FromText(arrivals)), None) => {
-                let size = spec.size.ok_or_else(|| self.wrong(spec, "arrivals need a size"))?;
+                let size = spec.size.or(default_size);
+                let size = size.ok_or_else(|| self.wrong(spec, "arrivals need a size"))?;
                 Ok(OfferedLoad::Drawn(self.drawn(index, arrivals, size, spec)?))
             }
             (None, None, Some(ClosedLoopSpec { outstanding, op, size, sequential })) => {
@@ -229,7 +313,7 @@ impl LoadFile {
             return Err(self.wrong(spec, "span: expected at least one byte"));
         }
         let unreadable = |error: TraceError| OperationError::input(&error).hint(error.hint());
-        let path = self.path.parent().unwrap_or(Path::new("")).join(trace);
+        let path = self.beside(trace);
         let requests = trace::open(&path, &OpenOptions::default()).map_err(unreadable)?;
         let requests = trace::slice(requests, spec.start.unwrap_or_default(), None, SliceOrigin::Rebase);
         let requests = trace::scale_time(requests, 1.0 / speed);
@@ -281,6 +365,26 @@ impl LoadFile {
 
 fn wrong_file(path: &Path, error: &dyn Display) -> OperationError {
     OperationError::input(format_args!("{}: {}", path.display(), error.to_string().trim_end())).hint(HINT)
+}
+
+/// The size of requests that all send the same message.
+fn message_size(target: &LoadTarget) -> Option<Bytes> {
+    match target.inside_tls() {
+        LoadTarget::Grpc { message, .. } => Some(Bytes(message.len() as u64)),
+        _ => None,
+    }
+}
+
+fn parse_hex(text: &str) -> Option<Vec<u8>> {
+    let digits: Vec<char> = text.chars().filter(|character| !character.is_whitespace()).collect();
+    let value = |digit: &char| digit.to_digit(16).and_then(|value| u8::try_from(value).ok());
+    digits
+        .chunks(2)
+        .map(|pair| match pair {
+            [high, low] => Some(value(high)? << 4 | value(low)?),
+            _ => None,
+        })
+        .collect()
 }
 
 /// A value as it stands in a load file, where quotes may be left out.
