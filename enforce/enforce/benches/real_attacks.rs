@@ -1,9 +1,10 @@
 //! Cost of attacks on real servers to a client of the highest priority: memcached and nbdkit, each behind a proxy.
 //!
-//! `cargo bench -p enforce --bench real_attacks [-- ROUNDS] [-- NAME...] [-- --json]`. Each round measures the client
+//! `cargo bench -p enforce --bench real_attacks [-- ROUNDS] [-- NAME...] [-- --json] [--
+//! --ordinary-server]`. Each round measures the client
 //! alone and beside the attack, through the proxy and then on the server itself; the table has medians of the rounds.
-//! The attackers have the lowest priority and a scheduler group of their own, because they share the CPUs. As root,
-//! proxy and client run under SCHED_FIFO.
+//! The attackers have a low priority and a scheduler group of their own, because they share the CPUs. As root,
+//! server, proxy and client run under SCHED_FIFO; with `--ordinary-server` the server does not.
 
 #![allow(unreachable_pub, reason = "modules of one program")]
 #![allow(dead_code, reason = "the tests use the rest")]
@@ -51,11 +52,14 @@ fn summary(attack: RealAttack, rounds: &[RealRound]) -> Value {
         "direct_alone_p99_ms": direct(|pair| pair.alone.p99()),
         "direct_beside_p99_ms": direct(|pair| pair.beside.p99()),
         "direct_ratio": direct(PairedSample::ratio),
+        "waiting_p99_ms": of(&|round| round.waiting_ms),
+        "at_server_p99_ms": of(&|round| round.served_ms),
         "served": served,
         "asked": asked,
         "proxy_memory_mib": of(&|round| round.memory_mib),
         "proxy_cpu": of(&|round| round.proxy_cpu),
         "server_cpu": of(&|round| round.server_cpu),
+        "attack_cpu": of(&|round| round.attack_cpu),
     })
 }
 
@@ -66,26 +70,42 @@ fn row(value: &Value) -> String {
         "beside_p99_ms",
         "ratio",
         "ratio_max",
+        "waiting_p99_ms",
+        "at_server_p99_ms",
         "direct_alone_p99_ms",
         "direct_beside_p99_ms",
         "direct_ratio",
         "proxy_memory_mib",
         "proxy_cpu",
         "server_cpu",
+        "attack_cpu",
     ];
-    let [alone, beside, ratio, most, direct_alone, direct_beside, direct_ratio, memory, proxy, server] =
-        cells.map(number);
+    let [
+        alone,
+        beside,
+        ratio,
+        most,
+        waiting,
+        at_server,
+        direct_alone,
+        direct_beside,
+        direct_ratio,
+        memory,
+        proxy,
+        server,
+        attack,
+    ] = cells.map(number);
     let name = value["attack"].as_str().unwrap_or("");
     let served = format!("{}/{}", value["served"], value["asked"]);
     format!(
-        "{name:<15} | {alone:>7} {beside:>7} {ratio:>6} {most:>6} | {direct_alone:>7} {direct_beside:>7} \
-         {direct_ratio:>6} | {served:>11} | {memory:>6} {proxy:>5} {server:>6}"
+        "{name:<15} | {alone:>7} {beside:>7} {ratio:>6} {most:>6} | {waiting:>6} {at_server:>6} | {direct_alone:>7} {direct_beside:>7} \
+         {direct_ratio:>6} | {served:>11} | {memory:>6} {proxy:>5} {server:>6} {attack:>6}"
     )
 }
 
 const HEAD: &str =
-    "                | proxy: p99 ms      p99 ratio   | server itself: p99 ms  |             | proxy  CPU s/s
-attack          |   alone  beside median    max |   alone  beside  ratio |      served |    MiB proxy server";
+    "                | proxy: p99 ms      p99 ratio   | p99 ms of it  | server itself: p99 ms  |             | proxy  CPU s/s
+attack          |   alone  beside median    max |  proxy server |   alone  beside  ratio |      served |    MiB proxy server attack";
 
 fn main() {
     if processes::play_role() {
@@ -93,6 +113,7 @@ fn main() {
     }
     let words: Vec<String> = std::env::args().skip(1).collect();
     let is_json = words.iter().any(|word| word == "--json");
+    let is_realtime = !words.iter().any(|word| word == "--ordinary-server");
     let words: Vec<String> = words.into_iter().filter(|word| !word.starts_with('-')).collect();
     let count: usize = words.iter().find_map(|word| word.parse().ok()).unwrap_or(5);
     let names: Vec<&String> = words.iter().filter(|word| word.parse::<usize>().is_err()).collect();
@@ -105,7 +126,7 @@ fn main() {
             continue;
         }
         // A server of its own for each round: attacks can end one.
-        let round = |_| Some(RealGround::start(attack, &[])?.round(TIME, true));
+        let round = |_| Some(RealGround::start(attack, is_realtime, &[])?.round(TIME, true));
         let rounds: Vec<RealRound> = (0..count).filter_map(round).collect();
         if rounds.is_empty() {
             continue;

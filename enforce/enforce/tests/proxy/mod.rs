@@ -186,28 +186,31 @@ pub fn say(stream: &mut TcpStream, text: &[u8], end: &[u8]) -> Vec<u8> {
 
 /// Opens a connection with a granted export.
 pub fn nbd(address: SocketAddr, export: &str) -> TcpStream {
-    nbd_on(TcpStream::connect(address).expect("the server listens"), export)
+    let stream = TcpStream::connect(address).expect("the server listens");
+    stream.set_nodelay(true).expect("a socket option");
+    nbd_on(stream, export).expect("the server grants it")
 }
 
 /// Completes the handshake of a connection.
-pub fn nbd_on(mut stream: TcpStream, export: &str) -> TcpStream {
-    stream.set_nodelay(true).expect("a socket option");
+pub fn nbd_on(mut stream: TcpStream, export: &str) -> std::io::Result<TcpStream> {
     let mut handshake = ClientHandshake::new(export.as_bytes(), ExportOption::Go);
     let mut input = Vec::new();
     let mut out = Vec::new();
     loop {
-        let progress = handshake.advance(&input, &mut out).expect("the server grants it");
-        stream.write_all(&out).expect("the server reads");
+        let progress = handshake.advance(&input, &mut out).map_err(std::io::Error::other)?;
+        stream.write_all(&out)?;
         out.clear();
         match progress {
             HandshakeStep::NeedMore { .. } => {
                 let mut piece = [0; 4096];
-                let count = stream.read(&mut piece).expect("the server answers");
-                assert!(count > 0, "the server hung up");
+                let count = stream.read(&mut piece)?;
+                if count == 0 {
+                    return Err(std::io::ErrorKind::UnexpectedEof.into());
+                }
                 input.extend_from_slice(&piece[..count]);
             }
             HandshakeStep::Used(count) => drop(input.drain(..count)),
-            HandshakeStep::Done { .. } => return stream,
+            HandshakeStep::Done { .. } => return Ok(stream),
         }
     }
 }

@@ -30,16 +30,17 @@ fn role() {
 #[test]
 fn the_priority_client_is_served_beside_every_attack() {
     for attack in RealAttack::ALL {
-        let Some(ground) = RealGround::start(attack, ITSELF) else { continue };
+        let Some(ground) = RealGround::start(attack, false, ITSELF) else { continue };
         let round = ground.round(TIME, false);
         let beside = &round.proxied.beside;
         let asked = beside.asked();
         let served = beside.served;
         println!(
-            "{}: served {served} of {asked}, p99 {:.2} ms alone, {:.2} beside, {:.0} MiB",
+            "{}: served {served} of {asked}, p99 {:.2} ms alone, {:.2} beside ({:.2} in the proxy), {:.0} MiB",
             attack.name(),
             round.proxied.alone.p99(),
             beside.p99(),
+            round.waiting_ms,
             round.memory_mib
         );
         assert!(asked > 20, "{}: requests were asked", attack.name());

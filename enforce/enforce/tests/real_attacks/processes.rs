@@ -2,12 +2,15 @@
 
 use crate::attacks::RealAttack;
 use crate::proxy::{deployment, policy};
+use crate::victim::VictimSample;
 use enforce::deployment::Deployment;
 use enforce::storage::{Proxy, ProxyOptions};
-use std::io::{BufRead, BufReader, Read};
+use model::{Observations, RequestOutcome};
+use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
+use units::Nanos;
 use workload::device::StorageProfile;
 
 const ROLE: &str = "TAILWRIGHT_REAL_ATTACK_ROLE";
@@ -49,22 +52,53 @@ fn run_proxy(target: &str) {
     let deployment: Deployment = deployment(protocol, server, "outstanding = 8", CLIENTS);
     let policy = policy(&[("gold", 0, &[(1.0, 0.2)]), ("silver", 1, &[(0.01, 0.03)])]);
     let profile = StorageProfile::from_json(PROFILE).expect("a right profile");
-    let options = ProxyOptions::new("ssd", deployment, Some(policy), profile);
-    let proxy = Proxy::bind(options).unwrap_or_else(|error| panic!("{error}"));
+    // Without polling: server and client share the CPUs with the proxy, and would wait for it.
+    let options = ProxyOptions {
+        record: 1 << 20,
+        busy_poll_max: Nanos::ZERO,
+        ..ProxyOptions::new("ssd", deployment, Some(policy), profile)
+    };
+    let mut proxy = Proxy::bind(options).unwrap_or_else(|error| panic!("{error}"));
     let _ = machine::realtime::fifo(PROXY_FIFO);
     println!("listens at {}", proxy.addresses()[0]);
     let handle = proxy.handle();
-    std::thread::spawn(move || {
-        // The parent has ended.
+    let started_at = proxy.started_at();
+    let marked_at = std::thread::spawn(move || {
+        let _ = std::io::stdin().read(&mut [0]);
+        let marked_at = machine::clock::real_time().saturating_sub(started_at);
+        // Ends when the parent says so, or has ended.
         let _ = std::io::stdin().read(&mut [0]);
         handle.stop();
+        Nanos(marked_at)
     });
-    let _ = proxy.run();
+    let report = proxy.run().unwrap_or_else(|error| panic!("{error}"));
+    let marked_at = marked_at.join().expect("it reads");
+    let [waiting, served] = stages(&report.observations, marked_at).map(|stage| stage.p99());
+    println!("stages {waiting} {served}");
+}
+
+/// Returns how long requests of gold waited in the proxy, and how long they were at the server, of those that came
+/// later than this.
+fn stages(observations: &Observations, later_than: Nanos) -> [VictimSample; 2] {
+    let gold = observations.workloads.iter().position(|name| name == "gold");
+    let mut stages = [VictimSample::default(), VictimSample::default()];
+    for request in &observations.requests {
+        let RequestOutcome::Done(end) = request.outcome else { continue };
+        if Some(request.workload as usize) == gold && request.intended > later_than {
+            stages[0].latencies.push((request.sent - request.intended).as_secs() * 1e3);
+            stages[1].latencies.push((end - request.sent).as_secs() * 1e3);
+        }
+    }
+    for stage in &mut stages {
+        stage.latencies.sort_unstable_by(f64::total_cmp);
+    }
+    stages
 }
 
 /// A process that ends with this value.
 pub struct RoleProcess {
     child: Child,
+    output: Option<Lines<BufReader<ChildStdout>>>,
 }
 
 impl RoleProcess {
@@ -73,12 +107,14 @@ impl RoleProcess {
         command.args(["sh", "-c", script]).arg(std::env::current_exe().expect("a program has a path"));
         command.args(itself).env(ROLE, role).env(TARGET, target);
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-        Self { child: child.expect("setsid of util-linux") }
+        let mut child = child.expect("setsid of util-linux");
+        let output = child.stdout.take().map(|output| BufReader::new(output).lines());
+        Self { child, output }
     }
 
-    /// Starts an attack at the lowest priority, in a scheduler group of its own.
+    /// Starts an attack at a low priority, in a session and scheduler group of its own.
     pub fn attack(attack: RealAttack, target: SocketAddr, itself: &[&str]) -> Self {
-        let script = "echo 19 > /proc/self/autogroup; ulimit -n 8192; exec nice -n 19 \"$0\" \"$@\"";
+        let script = "ulimit -n 8192; exec nice -n 5 \"$0\" \"$@\"";
         let process = Self::start(script, itself, attack.name(), &target.to_string());
         std::thread::sleep(attack.begins_after());
         process
@@ -88,12 +124,31 @@ impl RoleProcess {
     pub fn proxy(protocol: &str, server: SocketAddr, files: u32, itself: &[&str]) -> (Self, SocketAddr) {
         let script = format!("ulimit -n {files}; exec \"$0\" \"$@\"");
         let mut process = Self::start(&script, itself, PROXY, &format!("{protocol} {server}"));
-        let mut lines = BufReader::new(process.child.stdout.take().expect("it is piped")).lines();
-        let address = lines
-            .by_ref()
-            .map_while(Result::ok)
-            .find_map(|line| line.strip_prefix("listens at ")?.parse().ok());
-        (process, address.expect("the proxy says where it listens"))
+        let address = process.told("listens at ").parse().expect("an address");
+        (process, address)
+    }
+
+    /// Returns the rest of the next line of its output that begins so.
+    fn told(&mut self, beginning: &str) -> String {
+        let lines = self.output.as_mut().expect("it is piped").map_while(Result::ok);
+        let rest =
+            lines.filter_map(|line| line.split_once(beginning).map(|(_, rest)| rest.to_owned())).next();
+        rest.unwrap_or_else(|| panic!("the process has ended without '{beginning}'"))
+    }
+
+    /// Tells a proxy that the attack begins.
+    pub fn mark(&mut self) {
+        let input = self.child.stdin.as_mut().expect("it is piped");
+        input.write_all(b"m").expect("the proxy reads");
+    }
+
+    /// Ends a proxy. Returns the 99th percentiles of gold's time in the proxy and at the server since the mark,
+    /// milliseconds.
+    pub fn stages(mut self) -> [f64; 2] {
+        drop(self.child.stdin.take());
+        let told = self.told("stages ");
+        let (waiting, served) = told.split_once(' ').expect("two numbers");
+        [waiting, served].map(|ms| ms.parse().expect("a number"))
     }
 
     pub fn id(&self) -> u32 {

@@ -42,7 +42,7 @@ impl VictimSample {
 
 fn connect(target: SocketAddr, is_nbd: bool) -> io::Result<TcpStream> {
     let stream = testkit::connect_from(GOLD, target)?;
-    let stream = if is_nbd { nbd_on(stream, "") } else { stream };
+    let stream = if is_nbd { nbd_on(stream, "")? } else { stream };
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     Ok(stream)

@@ -27,17 +27,23 @@ pub enum Attack {
     UnreadReplies,
     /// Many clients with requests at work hang up at once, again and again.
     HangUps,
+    /// Clients reset their connections with large replies outstanding, one after the other.
+    ResetReplies,
+    /// Bytes of no protocol, on connection after connection.
+    Garbage,
     /// The server answers no request of one address, whose clients come one after the other.
     Unanswered,
 }
 
 impl Attack {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::HalfRequests,
         Self::FewFiles,
         Self::FewerFiles,
         Self::UnreadReplies,
         Self::HangUps,
+        Self::ResetReplies,
+        Self::Garbage,
         Self::Unanswered,
     ];
 
@@ -71,6 +77,18 @@ impl Attack {
                 size_max: 256 << 10,
                 begins_at: number as u64 * 25 * MS,
                 ..hostile(ClientStyle::Deaf)
+            }),
+            Self::ResetReplies => add(plan, 80, |number| ClientPlan {
+                size_min: 200 << 10,
+                size_max: 256 << 10,
+                requests: 20,
+                depth: 20,
+                begins_at: number as u64 * 25 * MS,
+                ..hostile(ClientStyle::Reset)
+            }),
+            Self::Garbage => add(plan, 40, |number| ClientPlan {
+                begins_at: number as u64 * 10 * MS,
+                ..hostile(ClientStyle::Garbage)
             }),
             Self::Unanswered => {
                 plan.unanswered = Some(STRANGERS);
