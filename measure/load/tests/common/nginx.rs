@@ -83,6 +83,11 @@ impl Nginx {
         Some(Self { child, folder, certificate, plain, plain_two, tls, tls_two })
     }
 
+    /// The number of its only process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Returns the lines of the access log, `HTTP/2.0 200` each, and empties it.
     pub fn take_log(&self) -> Vec<String> {
         let path = self.folder.path().join("access");
