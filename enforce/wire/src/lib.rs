@@ -118,6 +118,12 @@ pub trait ProtocolParser: Send + std::fmt::Debug {
         None
     }
 
+    /// The class and number of keys of the latest request, which was read to its end, where they differ from those in its
+    /// head (RESP): the parts behind the head say how much is written. `None` if the head says all.
+    fn work_at_end(&self) -> Option<(RequestClass, u32)> {
+        None
+    }
+
     /// Returns true if the server leaves requests behind the latest one unread until that is answered.
     fn is_blocked(&self) -> bool {
         false

@@ -44,7 +44,7 @@ pub enum RequestClass {
     Read(Bytes),
     /// Writes to the server, without headers. Includes data that the server copies, zeroes, allocates or
     /// frees without receiving it (NBD, NFSv4.2). A compound that reads and writes is a write of the bytes of
-    /// both.
+    /// both. In the head of a RESP command, the bytes that the head shows ([`crate::ProtocolParser::work_at_end`]).
     Write(Bytes),
     /// Any other request, such as metadata and handshakes.
     Control,

@@ -95,7 +95,7 @@ pub static PROTOCOLS: [ProtocolRow; 5] = [
         ports: &[6379],
         parser: |_| Box::new(RespParser::new(ParserLimits::RESP)),
         export: ExportSource::None,
-        has_front: false,
+        has_front: true,
         has_ids: false,
         is_batched: true,
         answers_half_heads: false,

@@ -67,6 +67,14 @@ fn words() -> impl Strategy<Value = Vec<u8>> {
         "|1\r\n",
         ">2\r\n",
         "PING\r\n",
+        "\"get\" 'k\\'' \"\\x41\r\n",
+        "*3\r\n$5\r\nBLPOP\r\n$1\r\nk\r\n$1\r\n0\r\n",
+        "*4\r\n$5\r\nXREAD\r\n",
+        "$5\r\nBLOCK\r\n",
+        "$7\r\nSTREAMS\r\n",
+        "*4\r\n$4\r\nEVAL\r\n$1\r\nx\r\n",
+        "QUIT\r\n",
+        "-ERR no\r\n",
     ]);
     let numbers = proptest::sample::select(vec![
         0u32,

@@ -52,8 +52,9 @@ fn resp() {
     table(
         Watch::resp,
         &[
-            (&[(CLIENT, &line)], "RESP line in bytes: at most 4096, found 5002"),
+            (&[(CLIENT, &line)], "RESP line in bytes: at most 32, found 5002"),
             (&[(CLIENT, b"*x\r\n")], "number in a RESP line: expected at most ten digits"),
+            (&[(CLIENT, b"*01\r\n")], "number in a RESP line: expected no zeros in front"),
             (&[(CLIENT, b"*1\r\n+GET\r\n")], "word of a RESP command: expected a bulk string"),
             (&[(CLIENT, b"*1\r\n$-1\r\n")], "word of a RESP command: expected a length"),
             (&[(CLIENT, b"*2000000\r\n")], "words of a RESP command: at most 1048576, found 2000000"),

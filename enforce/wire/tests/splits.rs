@@ -44,6 +44,7 @@ proptest! {
     #[test]
     fn resp(choices in choices(), pieces in pieces(), at: usize, with: u8) {
         try_all(Watch::resp, &talk::resp(&choices), &pieces, at, with);
+        try_all(Watch::resp_of_a_proxy, &talk::resp(&choices), &pieces, at, with);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Well-formed conversations of NFS, NBD and memcached: the bytes choose the messages, and where the conversation is
+//! Well-formed conversations of NFS, NBD, memcached, HTTP and RESP: the bytes choose the messages, and where the conversation is
 //! cut into pieces, cut off and damaged. The same messages are recognised however they arrive.
 
 #![no_main]

@@ -8,6 +8,7 @@
 //! A request that looks up several keys costs more than its bytes show, whether or not they are there. Each
 //! key beyond the first adds the profile's time for a key, or as much as a control request if the profile
 //! has none. A read without a size is never charged as smaller than the smallest that the profile knows.
+//! A request that is no read and has a larger reply than a control request is charged at least for a read of its reply.
 
 use model::{Op, Request};
 use units::{Bytes, Nanos};
@@ -132,7 +133,8 @@ impl ServedCost {
                 let part = self.cost.size_ns(Op::Read, Bytes(bytes), None);
                 charged.saturating_sub(whole.saturating_sub(part)).max(1)
             }
-            RequestClass::Control if bytes > CONTROL_REQUEST_SIZE.0 => {
+            // A command of RESP may write and return much at once.
+            RequestClass::Control | RequestClass::Write(_) if bytes > CONTROL_REQUEST_SIZE.0 => {
                 charged.max(self.cost.size_ns(Op::Read, Bytes(bytes), None) + keys_ns)
             }
             RequestClass::Read(_) | RequestClass::Write(_) | RequestClass::Control => charged,

@@ -160,6 +160,14 @@ impl Server {
         Self::start("memcached", "-u root -l 127.0.0.1 -p PORT -U 0 -t 1 -m 256 -I 8m")
     }
 
+    pub fn redis() -> Option<Self> {
+        // Nothing is saved: it is killed long before.
+        Self::start(
+            "redis-server",
+            "--bind 127.0.0.1 --port PORT --save 90000000 1 --dbfilename no-such.rdb --enable-debug-command yes",
+        )
+    }
+
     pub fn nbdkit(args: &str) -> Option<Self> {
         Self::start("nbdkit", &format!("-f -i 127.0.0.1 -p PORT {args}"))
     }

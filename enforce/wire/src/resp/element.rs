@@ -43,6 +43,32 @@ pub(super) fn line_of(buffer: &[u8], max: usize) -> Result<Line<'_>, HeadError> 
     Ok(Line { words: words.strip_suffix(b"\r").unwrap_or(words), end: place + 1 })
 }
 
+/// The longest line with a length that is read to its end: more than any that servers take.
+const LENGTH_LINE_MAX: usize = 32;
+
+/// The line with a length at the start of a command or word: up to its first carriage return, and the byte behind that,
+/// which servers do not look at.
+pub(super) fn length_line(buffer: &[u8]) -> Result<Line<'_>, HeadError> {
+    let max = LENGTH_LINE_MAX;
+    let until = buffer.len().min(max);
+    let Some(place) = buffer[..until].iter().position(|&byte| byte == b'\r') else {
+        check_at_most("RESP line in bytes", max as u64, buffer.len() as u64 + 1)?;
+        return Err(HeadError::NeedMore(buffer.len() + 1));
+    };
+    let end = place + 2;
+    if buffer.len() < end { Err(HeadError::NeedMore(end)) } else { Ok(Line { words: &buffer[..place], end }) }
+}
+
+/// The number in a length line. Servers take it in one spelling only.
+pub(super) fn length(digits: &[u8]) -> Result<i64, ProtocolError> {
+    match digits {
+        [b'0', _, ..] | [b'-', b'0', ..] => {
+            Err(ProtocolError::Line { field: "number in a RESP line", expected: "no zeros in front" })
+        }
+        digits => number(digits),
+    }
+}
+
 /// A decimal number with a sign, of at most ten digits.
 pub(super) fn number(digits: &[u8]) -> Result<i64, ProtocolError> {
     let error = ProtocolError::Line { field: "number in a RESP line", expected: "at most ten digits" };
@@ -58,8 +84,7 @@ pub(super) fn number(digits: &[u8]) -> Result<i64, ProtocolError> {
 }
 
 /// The length of a bulk string; `None` if there is none (−1).
-pub(super) fn bulk_length(digits: &[u8], limits: &ParserLimits) -> Result<Option<u64>, ProtocolError> {
-    let length = number(digits)?;
+pub(super) fn bulk_length(length: i64, limits: &ParserLimits) -> Result<Option<u64>, ProtocolError> {
     if length < 0 {
         return Ok(None);
     }
@@ -96,7 +121,7 @@ pub(super) fn reply_element(buffer: &[u8], limits: &ParserLimits) -> Result<Elem
         _ => ElementKind::Plain,
     };
     let data = match first {
-        b'$' | b'!' | b'=' => bulk_length(rest, limits)?.map_or(0, |bytes| bytes + 2),
+        b'$' | b'!' | b'=' => bulk_length(number(rest)?, limits)?.map_or(0, |bytes| bytes + 2),
         _ => 0,
     };
     Ok(Element { kind, head: end, len: end as u64 + data })

@@ -63,11 +63,12 @@ pub fn exercise_conversation(content: &[u8]) {
         .take(40)
         .map(|bytes| (bytes[0], u16::from_be_bytes([bytes[1] & 7, bytes[2]]), bytes[3]))
         .collect();
-    let (new, script): (fn() -> Watch, Script) = match protocol % 5 {
+    let (new, script): (fn() -> Watch, Script) = match protocol % 6 {
         0 => (Watch::rpc, talk::rpc(&choices)),
         1 => (Watch::nbd, talk::nbd(&choices)),
         2 => (Watch::http, talk::http(&choices)),
         3 => (Watch::resp, talk::resp(&choices)),
+        4 => (Watch::resp_of_a_proxy, talk::resp(&choices)),
         _ => (Watch::memcached, talk::memcached(&choices)),
     };
     let at = usize::from(at) * 37;

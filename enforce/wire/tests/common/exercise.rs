@@ -2,16 +2,16 @@
 
 use super::common::{Side, Watch};
 use units::Bytes;
-use wire::ParserLimits;
 use wire::http1::HttpParser;
 use wire::memcached::MemcachedParser;
 use wire::nbd::{self, Framing};
 use wire::resp::RespParser;
 use wire::rpc::{self, RpcParser};
+use wire::{ParserLimits, ProtocolParser};
 
 const TIGHT: ParserLimits = ParserLimits { message: Bytes(4096), head: 1100, fragments: 5, in_flight: 3 };
 
-/// A connection of one of ten kinds, with wide or tight limits, with or without barriers.
+/// A connection of one of eleven kinds, with wide or tight limits, with or without barriers.
 #[allow(unreachable_pub, reason = "a test includes this file as a module, the fuzz crate re-exports it")]
 pub fn connection(choice: u8) -> Watch {
     let fit = |limits| if choice & 8 == 0 { limits } else { TIGHT };
@@ -23,7 +23,13 @@ pub fn connection(choice: u8) -> Watch {
     let resp = fit(ParserLimits::RESP);
     let mut watch = match choice & 7 {
         0 if choice & 32 != 0 => Watch::new(HttpParser::new(http), http),
-        1 if choice & 32 != 0 => Watch::new(RespParser::new(resp), resp),
+        1 if choice & 32 != 0 => {
+            let mut parser = RespParser::new(resp);
+            if choice & 64 != 0 {
+                parser.mediate();
+            }
+            Watch::new(parser, resp)
+        }
         0 | 1 => Watch::new(RpcParser::new(rpc), rpc),
         2 => Watch::new(nbd::NbdParser::new(nbd), nbd),
         3 => on(Framing::Simple),

@@ -83,6 +83,13 @@ impl Watch {
         Self::new(RespParser::new(ParserLimits::RESP), ParserLimits::RESP)
     }
 
+    /// As a proxy reads it.
+    pub fn resp_of_a_proxy() -> Self {
+        let mut parser = RespParser::new(ParserLimits::RESP);
+        parser.mediate();
+        Self::new(parser, ParserLimits::RESP)
+    }
+
     /// The next bytes of one side. Checks what every answer of a parser promises.
     pub fn feed(&mut self, side: Side, bytes: &[u8]) -> Result<(), ProtocolError> {
         let flow = &mut self.flows[side as usize];

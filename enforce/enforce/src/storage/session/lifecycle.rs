@@ -45,6 +45,9 @@ impl ProxySession {
                 self.goodbye = Some(number);
             }
             RequestEnding::Reply | RequestEnding::Forwarded | RequestEnding::Repeated => {
+                if let Some((class, keys)) = self.codec.work_at_end() {
+                    (request.class, request.keys) = (class, keys);
+                }
                 request.class = self.class_by_size(request);
                 self.enqueue(number, shared);
             }

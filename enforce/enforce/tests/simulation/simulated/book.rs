@@ -101,10 +101,10 @@ fn take_answer(
             return Ok(None);
         }
         let id = match protocol {
-            Protocol::Memcached => return Err("an answer to nothing".to_owned()),
+            Protocol::Memcached | Protocol::Resp => return Err("an answer to nothing".to_owned()),
             Protocol::Nbd => number(&rest[8..16]),
             Protocol::Nfs => number(&rest[4..8]),
-            Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
+            Protocol::Http1 => unreachable!("no front has this protocol"),
         };
         if protocol == Protocol::Nfs && number(&rest[8..12]) == 0 {
             let len = 4 + usize::try_from(number(&rest[..4]) & 0x7FFF_FFFF).expect("31 bits");

@@ -5,7 +5,6 @@ use super::plan::WorldPlan;
 use enforce::deployment::Deployment;
 use model::Policy;
 use std::fmt::Write;
-use wire::Protocol;
 use workload::device::StorageProfile;
 
 /// Name of the storage server behind the proxy.
@@ -98,7 +97,7 @@ impl Configuration {
     fn deployment_of(self, plan: &WorldPlan, server: &str) -> Deployment {
         let mut fronts = Vec::new();
         for (number, protocol) in plan.fronts.iter().enumerate() {
-            let name = protocol_name(*protocol);
+            let name = protocol.row().name;
             let port = 4000 + number;
             fronts.push(format!(
                 "{{ protocol = \"{name}\", listen = \"10.0.0.1:{port}\", forward = \"127.0.0.1:{port}\" }}"
@@ -121,15 +120,6 @@ impl Configuration {
             .expect("a string takes all");
         }
         Deployment::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
-    }
-}
-
-fn protocol_name(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Nfs => "nfs",
-        Protocol::Nbd => "nbd",
-        Protocol::Memcached => "memcached",
-        Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
     }
 }
 

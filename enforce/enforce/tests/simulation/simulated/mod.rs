@@ -20,6 +20,7 @@ mod pipe;
 mod plan;
 mod reader;
 mod requests;
+mod resp_reader;
 mod rpc_reader;
 pub mod run;
 mod server;

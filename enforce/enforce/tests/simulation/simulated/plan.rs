@@ -161,7 +161,7 @@ impl WorldPlan {
         let mut dice = Dice::new(seed, 1);
         let is_calm = dice.one_in(3);
         let front_count = dice.between(1, 3);
-        let all = [Protocol::Memcached, Protocol::Nbd, Protocol::Nfs];
+        let all = [Protocol::Memcached, Protocol::Nbd, Protocol::Nfs, Protocol::Resp];
         let fronts: Vec<_> = (0..front_count).map(|_| dice.pick(&all)).collect();
         let faults = FaultLog::random(&mut dice, is_calm);
         let ends_at = dice.between(300, 3000) * MS;

@@ -4,6 +4,7 @@
 use super::dice::Dice;
 use super::memcached_reader::read_memcached;
 use super::nbd_reader::{NbdDialect, read_nbd};
+use super::resp_reader::read_resp;
 use super::rpc_reader::read_rpc;
 use wire::Protocol;
 
@@ -139,7 +140,8 @@ impl RequestReader {
             Protocol::Memcached => read_memcached(rest, is_binary, &mut self.needed),
             Protocol::Nbd => read_nbd(rest, &mut self.nbd, &mut self.needed),
             Protocol::Nfs => read_rpc(rest, &mut self.needed),
-            Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
+            Protocol::Resp => read_resp(rest, &mut self.needed),
+            Protocol::Http1 => unreachable!("no front has this protocol"),
         };
         match read {
             Ok(mut request) => {

@@ -3,6 +3,7 @@
 use super::dice::Dice;
 use super::nbd_reader::EXPORT_SIZE;
 use super::reader::pattern;
+use super::resp_reader::array;
 use super::rpc_reader::{record_of, words};
 use wire::Protocol;
 use wire::memcached::client::{Confirmation, get, meta_get, meta_set, noop, set};
@@ -74,7 +75,8 @@ impl RequestSource {
             Protocol::Memcached if self.is_binary => self.binary(&mut out, dice),
             Protocol::Memcached => self.text(&mut out, dice),
             Protocol::Nfs => self.call(&mut out, dice),
-            Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
+            Protocol::Resp => self.resp(&mut out, dice),
+            Protocol::Http1 => unreachable!("no front has this protocol"),
         }
         out
     }
@@ -161,6 +163,23 @@ impl RequestSource {
         }
     }
 
+    fn resp(&self, out: &mut Vec<u8>, dice: &mut Dice) {
+        let key = self.key(dice);
+        let value = pattern(u64::from(self.next_id), dice.length(self.sizes.0, self.sizes.1.min(1 << 20)));
+        let id = self.next_id.to_string();
+        let words: &[&[u8]] = match dice.below(12) {
+            0..=2 => &[b"GET", &key],
+            3 | 4 => &[b"MGET", &key, b"m1", &self.key(dice)],
+            5..=7 => &[b"SET", &key, &value],
+            8 => &[b"ECHO", id.as_bytes()],
+            9 => &[b"HGETALL", &key],
+            10 if dice.one_in(4) => &[b"BLPOP", &key, b"0"],
+            10 => return out.extend(b"PING\r\n"),
+            _ => &[b"NOSUCH", id.as_bytes()],
+        };
+        out.extend(array(words));
+    }
+
     fn binary(&self, out: &mut Vec<u8>, dice: &mut Dice) {
         let key = self.key(dice);
         let value = pattern(u64::from(self.next_id), dice.length(self.sizes.0, self.sizes.1.min(1 << 20)));
@@ -218,6 +237,21 @@ impl RequestSource {
             return out;
         }
         match (style, self.protocol) {
+            (Style::Garbage, Protocol::Resp) => {
+                // Most other bytes are commands that no server knows.
+                out.extend(dice.pick(&[&b"*x\r\n"[..], b"\x16\x03\x01\0", b"*1\r\n$-5\r\n", b"*2\r\nx\r\n"]));
+            }
+            (Style::Liar | Style::HalfWriter, Protocol::Resp) => {
+                // It never comes to its end: what follows would be read as lines of words.
+                let len = dice.pick(&[400 << 20, 1 << 30]);
+                out.extend(format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${len}\r\nabc").as_bytes());
+            }
+            (Style::Repeater | Style::Silent, Protocol::Resp) => {
+                // Commands that the server does not see, and a client that says goodbye in front of others.
+                let refused: &[u8] =
+                    dice.pick(&[&b"SUBSCRIBE a\r\n"[..], b"BLPOP k 0\r\n", b"PING\r\n", b"NOSUCH\r\n"]);
+                out.extend(refused);
+            }
             (Style::Garbage, _) => {
                 let len = dice.length(1, 4096);
                 out = pattern(dice.next(), len);

@@ -177,7 +177,7 @@ impl World {
         self.check_outstanding();
         let link = &mut self.links[number];
         let FarEnd::Server(connection) = &mut link.far else { return };
-        if self.plan.fronts[link.front] == Protocol::Memcached {
+        if !self.plan.fronts[link.front].row().has_ids {
             connection.in_order.push_back(job);
             if connection.in_order.len() > 1 {
                 return;

@@ -176,7 +176,7 @@ impl ObservedSession {
                 Ok(false)
             }
             _ if request.is_noop => Ok(true),
-            Some(_) if self.protocol == Protocol::Memcached => {
+            Some(_) if !self.protocol.row().has_ids => {
                 Err("order: the server got a request before an earlier one of its connection".to_owned())
             }
             Some(position) => {
@@ -246,10 +246,11 @@ impl ObservedSession {
     /// Returns true if bytes that no server sent tell the client why the proxy closes: after a request that cannot
     /// be read, and behind all that the server has answered.
     fn is_farewell(&mut self, bytes: &[u8]) -> bool {
-        const BEGINNING: &[u8] = b"CLIENT_ERROR ";
+        let beginning: &[u8] =
+            if self.protocol == Protocol::Resp { b"-ERR Protocol error: " } else { b"CLIENT_ERROR " };
         let begun = self.farewell;
         self.farewell += bytes.len();
-        let due = BEGINNING.get(begun..).unwrap_or_default();
+        let due = beginning.get(begun..).unwrap_or_default();
         self.read.is_lost && self.to_client.is_empty() && due.iter().zip(bytes).all(|(due, came)| due == came)
     }
 

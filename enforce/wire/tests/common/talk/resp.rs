@@ -1,6 +1,7 @@
 //! Commands and replies of Redis.
 
 use super::{Choice, Script};
+use units::Bytes;
 use wire::{ReplyExpectation, RequestClass};
 
 /// Commands, and replies in their order, together or each at once, with pushed messages between them.
@@ -15,7 +16,7 @@ pub fn resp(choices: &[Choice]) -> Script {
             script.request(said, id, RequestClass::Control, None, ReplyExpectation::Never);
             continue;
         }
-        script.request(said, id, RequestClass::Control, None, ReplyExpectation::Always);
+        script.request(said, id, class(what), None, ReplyExpectation::Always);
         late.push((id, reply(extra, &data)));
         id += 1;
         if what >= 128 {
@@ -28,6 +29,15 @@ pub fn resp(choices: &[Choice]) -> Script {
     }
     late.drain(..).for_each(|(id, (bytes, error))| script.reply(bytes, id, error, true));
     script
+}
+
+/// Class by the head of a command, which does not show how much is written.
+fn class(what: u8) -> RequestClass {
+    match what % 7 {
+        0 => RequestClass::Read(Bytes(0)),
+        1 => RequestClass::Write(Bytes(0)),
+        _ => RequestClass::Control,
+    }
 }
 
 fn bulk(data: &[u8]) -> Vec<u8> {

@@ -1,106 +1,16 @@
-//! Requests that a server refuses, directly and through the proxy: what the server answers and survives, the proxy
-//! answers and survives, and whatever came before a broken request is answered.
+//! Odd requests of memcached.
 
-mod proxy;
+use crate::conversation::{Choices, Dialect, compare, connect, hear};
+use crate::proxy::{Running, Server};
+use std::io::Write;
 
-use enforce::storage::ProxyOptions;
-use proxy::{Running, Server};
-use std::io::{ErrorKind, Read, Write};
-use std::net::TcpStream;
-use std::time::Duration;
-
-/// Time after which a server is taken to wait for more.
-const PATIENCE: Duration = Duration::from_secs(3);
-
-/// Choices by xorshift, the same in every run.
-struct Choices(u64);
-
-impl Choices {
-    fn below(&mut self, of: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % of
-    }
-
-    fn of<'a>(&mut self, all: &[&'a [u8]]) -> &'a [u8] {
-        all[self.below(all.len())]
-    }
-}
-
-/// A conversation with a server: `before` is answered by `answer`, then the rest is sent.
-struct Conversation {
-    before: Vec<u8>,
-    answer: &'static [u8],
-    rest: Vec<u8>,
-}
-
-/// Reads until the answer ends with `end`, the server hangs up (`Err`), or it waits.
-fn hear(stream: &mut TcpStream, heard: &mut Vec<u8>, end: &[u8]) -> Result<(), ()> {
-    let mut piece = vec![0; 1 << 16];
-    while !heard.ends_with(end) {
-        match stream.read(&mut piece) {
-            Ok(0) => return Err(()),
-            Ok(count) => heard.extend_from_slice(&piece[..count]),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                let heard = String::from_utf8_lossy(heard);
-                panic!("silent behind {:?}", &heard[heard.len().saturating_sub(300)..]);
-            }
-            Err(_) => return Err(()),
-        }
-    }
-    Ok(())
-}
-
-impl Conversation {
-    /// Behind the request stands another one, whose answer ends the conversation.
-    fn around(request: &[u8]) -> Self {
-        Self {
-            before: b"flush_all\r\nset a 7 0 3\r\nxyz\r\nset n 0 0 1\r\n5\r\nget a\r\n".to_vec(),
-            answer: b"OK\r\nSTORED\r\nSTORED\r\nVALUE a 7 3\r\nxyz\r\nEND\r\n",
-            rest: [request, b"get n\r\nmn\r\n"].concat(),
-        }
-    }
-
-    fn end() -> &'static [u8] {
-        b"MN\r\n"
-    }
-
-    /// Returns the answers of the server, and whether it survived. Memcached drops answers that it has not sent when it
-    /// finds a key too long, so that it is asked step by step.
-    fn directly(&self, server: &Server) -> (Vec<u8>, bool) {
-        let mut stream = connect(TcpStream::connect(server.address).unwrap());
-        let mut heard = Vec::new();
-        stream.write_all(&self.before).unwrap();
-        hear(&mut stream, &mut heard, self.answer).unwrap();
-        let _ = stream.write_all(&self.rest);
-        let survived = hear(&mut stream, &mut heard, Self::end()).is_ok();
-        (heard, survived)
-    }
-
-    /// Returns the same through a proxy, with everything sent at once, in two pieces.
-    fn through(&self, proxy: &Running, cut: usize) -> (Vec<u8>, bool) {
-        let mut stream = connect(proxy.connect());
-        let all = [&self.before[..], &self.rest].concat();
-        let cut = cut.min(all.len());
-        let mut heard = Vec::new();
-        let mut writer = stream.try_clone().unwrap();
-        std::thread::scope(|scope| {
-            scope.spawn(move || {
-                // A server that hangs up does not listen.
-                let _ = writer.write_all(&all[..cut]).and_then(|()| writer.write_all(&all[cut..]));
-            });
-            let survived = hear(&mut stream, &mut heard, Self::end()).is_ok();
-            (heard, survived)
-        })
-    }
-}
-
-fn connect(stream: TcpStream) -> TcpStream {
-    stream.set_nodelay(true).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream
-}
+static DIALECT: Dialect = Dialect {
+    before: b"flush_all\r\nset a 7 0 3\r\nxyz\r\nset n 0 0 1\r\n5\r\nget a\r\n",
+    answer: b"OK\r\nSTORED\r\nSTORED\r\nVALUE a 7 3\r\nxyz\r\nEND\r\n",
+    behind: b"get n\r\nmn\r\n",
+    end: b"MN\r\n",
+    last_words: None,
+};
 
 const KEYS: [&[u8]; 7] = [b"a", b"n", b"none", b"a\tb", b"a\0b", &[b'k'; 250], &[b'k'; 251]];
 const FLAGS: [&[u8]; 10] = [
@@ -254,23 +164,6 @@ fn odd_request(choices: &mut Choices) -> Vec<u8> {
     request
 }
 
-/// Two servers with the same history give the same unique numbers.
-fn compare(choices: &mut Choices, servers: [&Server; 2], proxy: &Running, request: &[u8]) -> bool {
-    let shown = || String::from_utf8_lossy(&request[..request.len().min(400)]).into_owned();
-    let conversation = Conversation::around(request);
-    let (direct, survived) = conversation.directly(servers[0]);
-    let cut = choices.below(conversation.before.len() + conversation.rest.len() + 1);
-    let (through, through_survived) = conversation.through(proxy, cut);
-    if survived {
-        let text = |heard: &[u8]| String::from_utf8_lossy(heard).into_owned();
-        assert_eq!(text(&through), text(&direct), "{:?}", shown());
-        assert!(through_survived);
-    } else {
-        assert!(through.starts_with(conversation.answer), "earlier requests are answered: {:?}", shown());
-    }
-    survived
-}
-
 #[test]
 fn memcached_commands_have_the_answers_of_the_server() {
     let (Some(direct), Some(behind)) = (Server::memcached(), Server::memcached()) else { return };
@@ -280,12 +173,18 @@ fn memcached_commands_have_the_answers_of_the_server() {
     let mut survived = 0;
     for line in LINES {
         for end in ENDS {
-            survived += usize::from(compare(&mut choices, [&direct, &behind], &proxy, &[line, end].concat()));
+            survived += usize::from(compare(
+                &DIALECT,
+                &mut choices,
+                [&direct, &behind],
+                &proxy,
+                &[line, end].concat(),
+            ));
         }
     }
     for _ in 0..1500 {
         let request = odd_request(&mut choices);
-        survived += usize::from(compare(&mut choices, [&direct, &behind], &proxy, &request));
+        survived += usize::from(compare(&DIALECT, &mut choices, [&direct, &behind], &proxy, &request));
     }
     println!("{survived} of 1660 odd requests were answered and survived");
     assert!(survived > 1600, "memcached survives nearly all of them: {survived}");
@@ -308,7 +207,7 @@ fn long_lists_of_keys_are_answered() {
             }
             request.extend(b"\r\n");
             assert!(
-                compare(&mut choices, [&direct, &behind], &proxy, &request),
+                compare(&DIALECT, &mut choices, [&direct, &behind], &proxy, &request),
                 "memcached reads {count} keys"
             );
         }
@@ -381,42 +280,4 @@ fn unknown_binary_commands_are_answered() {
     let unknown = unknown.concat();
     assert!(heard.windows(unknown.len()).any(|window| window == unknown), "{heard:?}");
     assert_eq!(heard[1], 0x0b, "the version comes first");
-}
-
-/// Keys that are not there cost as much as others: by the profile of the tests a millisecond for each, of which half a
-/// second is allowed per second. The machine can only make it slower.
-#[test]
-fn lookups_of_missing_keys_keep_the_limit() {
-    let Some(server) = Server::memcached() else { return };
-    let clients = "[[client]]\nworkload = \"w\"\nhost = \"here\"";
-    let deployment = proxy::deployment("memcached", server.address, "over = \"queue\"", clients);
-    let policy = proxy::policy(&[("w", 0, &[(0.5, 0.1)])]);
-    let proxy = Running::start(ProxyOptions::new("ssd", deployment, Some(policy), proxy::profile()));
-    let mut stream = connect(proxy.connect());
-    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    let keys: String = (0..800).map(|number| format!(" none{number}")).collect();
-    let begin = std::time::Instant::now();
-    stream.write_all(format!("get{keys}\r\nmn\r\n").as_bytes()).unwrap();
-    let mut heard = Vec::new();
-    hear(&mut stream, &mut heard, b"MN\r\n").unwrap();
-    assert_eq!(heard, b"END\r\nMN\r\n");
-    // 800 keys in parts of 64, whose first key costs an eighth of a millisecond; the last may begin on credit.
-    let least = (0.8 - 13.0 * 0.9 / 1000.0 - 0.1 - 0.064) / 0.5;
-    assert!(begin.elapsed().as_secs_f64() >= least, "{:?} for {least} s", begin.elapsed());
-}
-
-/// Requests of NBD in front of garbage are answered, and so is a read that is larger than the usual 32 MiB.
-#[test]
-fn nbd_requests_before_garbage_are_answered() {
-    let Some(server) = Server::nbdkit("memory 128M") else { return };
-    let proxy = Running::plain("nbd", server.address);
-    let mut stream = proxy::nbd(proxy.address, "");
-    let mut request = Vec::new();
-    (0..100).for_each(|cookie| wire::nbd::client::read(&mut request, cookie, 0, 512));
-    wire::nbd::client::read(&mut request, 100, 0, 48 << 20);
-    request.extend([0; 28]);
-    stream.write_all(&request).unwrap();
-    let mut heard = Vec::new();
-    stream.read_to_end(&mut heard).unwrap();
-    assert_eq!(heard.len(), 101 * 16 + 100 * 512 + (48 << 20), "every read is answered before the end");
 }
