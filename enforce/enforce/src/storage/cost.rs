@@ -197,6 +197,11 @@ mod tests {
         let control = asked(RequestClass::Control, 1);
         assert_eq!(cost.served_ns(control, 4096, reply(65536, false)), moved);
         assert_eq!(cost.served_ns(control, 4096, reply(20, false)), 4096);
+        // So is a write that returns more than it brings; a larger write covers its reply.
+        let write = asked(RequestClass::Write(Bytes(10)), 1);
+        assert_eq!(cost.served_ns(write, 4096, reply(65536, false)), moved);
+        assert_eq!(cost.served_ns(write, 1 << 20, reply(65536, false)), 1 << 20);
+        assert_eq!(cost.served_ns(write, 4096, reply(20, false)), 4096);
     }
 
     /// Keys that are not there move nothing.

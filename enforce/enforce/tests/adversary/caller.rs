@@ -75,7 +75,7 @@ impl Caller {
                 let key = format!("{}{}.{len}", char::from(self.tag), self.place);
                 wire::memcached::client::get(&mut self.out, &[key.as_bytes()]);
             }
-            Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
+            Protocol::Http1 | Protocol::Resp => unreachable!("no script speaks it"),
         }
     }
 
@@ -95,7 +95,7 @@ impl Caller {
                 let confirm = wire::memcached::client::Confirmation::Reply;
                 wire::memcached::client::set(&mut self.out, key.as_bytes(), 0, 0, data, confirm);
             }
-            Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
+            Protocol::Http1 | Protocol::Resp => unreachable!("no script speaks it"),
         }
     }
 
@@ -109,7 +109,7 @@ impl Caller {
             Protocol::Memcached => {
                 wire::memcached::client::get(&mut self.out, &[&[self.tag, b'-']]);
             }
-            Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
+            Protocol::Http1 | Protocol::Resp => unreachable!("no script speaks it"),
         }
     }
 
@@ -185,7 +185,7 @@ impl Caller {
             }
             Protocol::Memcached => memcached_reply(input)
                 .map(|(len, data)| (len, Some(ReplySeen { place: 0, data: front(data) }))),
-            Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
+            Protocol::Http1 | Protocol::Resp => unreachable!("no script speaks it"),
         }
     }
 

@@ -68,7 +68,7 @@ fn index(protocol: Protocol) -> usize {
         Protocol::Nbd => 0,
         Protocol::Memcached => 1,
         Protocol::Nfs => 2,
-        Protocol::Http1 | Protocol::Resp => unreachable!("no front has this protocol"),
+        Protocol::Http1 | Protocol::Resp => unreachable!("no script speaks it"),
     }
 }
 
