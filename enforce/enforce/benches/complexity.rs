@@ -10,7 +10,7 @@
 mod proxy;
 
 use enforce::storage::{
-    ProxyEngine, ProxyOptions, ProxyStream, StreamInterest, StreamToken, System, SystemEvent,
+    ProxyEngine, ProxyOptions, ProxyStream, StreamInterest, StreamRole, StreamToken, System, SystemEvent,
 };
 use proxy::{deployment, policy, profile};
 use std::cell::RefCell;
@@ -94,12 +94,16 @@ impl System for MemorySystem {
 
     fn report_clients(&mut self, _are_reported: bool) {}
 
-    fn connect(&mut self, _front: usize, _client: SocketAddr) -> io::Result<MemoryStream> {
+    fn may_share(&self, _front: usize) -> bool {
+        false
+    }
+
+    fn connect(&mut self, _front: usize, _client: Option<SocketAddr>) -> io::Result<MemoryStream> {
         Ok(MemoryStream(Rc::default()))
     }
 
     fn watch(&mut self, stream: &mut MemoryStream, token: StreamToken, _: StreamInterest) -> io::Result<()> {
-        if !token.is_server_side {
+        if token.role == StreamRole::Client {
             self.tokens.insert(Rc::as_ptr(&stream.0) as usize, token);
         } else if !stream.0.borrow().has_hung_up {
             let event = SystemEvent::Stream { token, readable: false, writable: true, hung_up: false };

@@ -49,6 +49,7 @@ pub mod nbd;
 mod protocol;
 pub mod resp;
 pub mod rpc;
+mod sharing;
 
 pub use error::ProtocolError;
 pub use limits::ParserLimits;
@@ -57,6 +58,7 @@ pub use message::{
     RequestHead, RequestRewrite,
 };
 pub use protocol::{ConnectionAge, ExportSource, PROTOCOLS, Protocol, ProtocolRow};
+pub use sharing::SharedConnections;
 
 /// Follows one connection in both directions.
 ///

@@ -89,13 +89,25 @@ pub struct RequestHead {
     pub is_retransmission: bool,
     /// Not a request but the client's RPC reply to a call that the server made on the same connection.
     pub is_callback_reply: bool,
+    /// Neither its effect nor its single reply depends on the connection, and the server keeps the connection
+    /// open: it may go over a connection that several clients share ([`SharedConnections`](crate::SharedConnections)).
+    pub is_independent: bool,
 }
 
 impl RequestHead {
     /// Returns the head of a request that neither reads nor writes.
     pub(crate) fn control(id: u64, reply: ReplyExpectation) -> Self {
         let class = RequestClass::Control;
-        Self { id, class, position: None, reply, keys: 1, is_retransmission: false, is_callback_reply: false }
+        Self {
+            id,
+            class,
+            position: None,
+            reply,
+            keys: 1,
+            is_retransmission: false,
+            is_callback_reply: false,
+            is_independent: false,
+        }
     }
 }
 

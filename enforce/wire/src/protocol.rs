@@ -1,10 +1,11 @@
 //! The protocols, and what distinguishes them in forwarding, observing and generating their messages.
 
 use crate::http1::HttpParser;
-use crate::memcached::MemcachedParser;
+use crate::memcached::{self, MemcachedParser};
 use crate::nbd::NbdParser;
 use crate::resp::RespParser;
 use crate::rpc::RpcParser;
+use crate::sharing::SharedConnections;
 use crate::{ParserLimits, ProtocolParser};
 
 /// A protocol between clients and a server. [`PROTOCOLS`] has a row for each.
@@ -70,6 +71,9 @@ pub struct ProtocolRow {
     /// Reads the identifier that a request's datagrams share with those of its reply from their first bytes; `None`
     /// without such an identifier.
     pub datagram_id: Option<fn([u8; 8]) -> u32>,
+    /// Requests of several clients may go over one connection to the server, if they are independent of it
+    /// ([`RequestHead::is_independent`](crate::RequestHead::is_independent)).
+    pub shared: Option<SharedConnections>,
 }
 
 /// Every protocol, in the order of [`Protocol`].
@@ -87,6 +91,7 @@ pub static PROTOCOLS: [ProtocolRow; 5] = [
         answers_half_heads: true,
         has_unchecked_size: false,
         datagram_id: None,
+        shared: None,
     },
     ProtocolRow {
         protocol: Protocol::Resp,
@@ -101,6 +106,7 @@ pub static PROTOCOLS: [ProtocolRow; 5] = [
         answers_half_heads: false,
         has_unchecked_size: false,
         datagram_id: None,
+        shared: None,
     },
     ProtocolRow {
         protocol: Protocol::Memcached,
@@ -115,6 +121,7 @@ pub static PROTOCOLS: [ProtocolRow; 5] = [
         answers_half_heads: false,
         has_unchecked_size: false,
         datagram_id: Some(|[high, low, ..]| u32::from(u16::from_be_bytes([high, low]))),
+        shared: Some(memcached::SHARED_CONNECTIONS),
     },
     ProtocolRow {
         protocol: Protocol::Nbd,
@@ -134,6 +141,7 @@ pub static PROTOCOLS: [ProtocolRow; 5] = [
         answers_half_heads: false,
         has_unchecked_size: false,
         datagram_id: None,
+        shared: None,
     },
     ProtocolRow {
         protocol: Protocol::Nfs,
@@ -149,6 +157,7 @@ pub static PROTOCOLS: [ProtocolRow; 5] = [
         answers_half_heads: false,
         has_unchecked_size: true,
         datagram_id: Some(|[a, b, c, d, ..]| u32::from_be_bytes([a, b, c, d])),
+        shared: None,
     },
 ];
 

@@ -108,10 +108,18 @@ pub struct Front {
     /// Announce the client's address to the server in a header of the PROXY protocol, version 2.
     #[serde(default)]
     pub announce: bool,
+    /// Clients may share connections to the server, if their protocol allows it and the server does not see their
+    /// addresses.
+    #[serde(default = "yes")]
+    pub share: bool,
     /// The server's address that clients know; new connections to it are redirected to `listen`. Its port
     /// defaults to that of the protocol.
     #[serde(default)]
     pub redirect: Option<String>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Source address and port of a front's connections, as seen by the server.
@@ -237,6 +245,7 @@ mod tests {
 
     fn front(protocol: Protocol, listen: &str, forward: &str) -> Front {
         Front {
+            share: true,
             protocol,
             listen: listen.into(),
             forward: forward.into(),

@@ -114,6 +114,17 @@ impl WriteQueue {
         }
     }
 
+    /// Takes all bytes.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        debug_assert_eq!(self.written, 0, "no piece is written in part");
+        let mut pieces = std::mem::take(self).pieces.into_iter();
+        let first = pieces.next().unwrap_or_default();
+        pieces.fold(first, |mut all, piece| {
+            all.extend(piece);
+            all
+        })
+    }
+
     /// Writes until the stream accepts no more, or at least [`WRITTEN_MAX`] bytes are written. Returns their
     /// number.
     ///

@@ -30,6 +30,8 @@ pub(super) struct ServerConnector {
     source: SourceAddress,
     /// Send the client's address to the server in a PROXY header.
     pub(super) announces: bool,
+    /// The hosts file lets clients share connections.
+    is_shared: bool,
     reserved: ReservedPorts,
 }
 
@@ -55,9 +57,20 @@ impl ServerConnector {
     /// If the process may not use the required addresses or ports.
     pub(super) fn new(front: &Front, forward: SocketAddr) -> Result<Self, OperationError> {
         let reserved = ReservedPorts::beginning_at(std::process::id());
-        let mut connector = Self { forward, source: front.source, announces: front.announce, reserved };
+        let mut connector = Self {
+            forward,
+            source: front.source,
+            announces: front.announce,
+            is_shared: front.share,
+            reserved,
+        };
         connector.check_privileges()?;
         Ok(connector)
+    }
+
+    /// Returns true if clients may share connections: the server sees none of their addresses.
+    pub(super) fn may_share(&self) -> bool {
+        self.is_shared && self.source == SourceAddress::Proxy && !self.announces
     }
 
     /// Returns the capabilities that connecting requires while the proxy runs.
@@ -95,12 +108,12 @@ impl ServerConnector {
         })
     }
 
-    /// Begins a connection on behalf of a client without waiting. The socket becomes writable when it is
+    /// Begins a connection on behalf of a client, or of several, without waiting. The socket becomes writable when it is
     /// established.
     ///
     /// # Errors
     /// If it cannot be begun, for example because no port is left.
-    pub(super) fn begin(&mut self, client: SocketAddr) -> io::Result<BegunConnection> {
+    pub(super) fn begin(&mut self, client: Option<SocketAddr>) -> io::Result<BegunConnection> {
         let to = self.forward;
         match self.source {
             SourceAddress::Proxy => {
@@ -113,7 +126,7 @@ impl ServerConnector {
                 let (socket, lease) = self.try_reserved(from, |socket| begin_connecting(socket, to))?;
                 Ok(BegunConnection { socket: socket.into(), port: Some(lease) })
             }
-            SourceAddress::Client => self.begin_as(client),
+            SourceAddress::Client => self.begin_as(client.ok_or(io::ErrorKind::AddrNotAvailable)?),
         }
     }
 

@@ -76,6 +76,11 @@ impl RequestCost {
         Bytes(reply.max(self.smallest))
     }
 
+    /// Returns the expected length of the reply to a request without a size, bytes.
+    pub(super) fn reply_expected(&self, keys: u32) -> u64 {
+        self.usual_reply * u64::from(keys)
+    }
+
     /// Learns the reply size of a request without a size.
     pub(super) fn learn_reply(&mut self, bytes: u64, keys: u32) {
         self.usual_reply = ((self.usual_reply * 7 + bytes / u64::from(keys.max(1))) / 8).max(1);

@@ -4,7 +4,8 @@
 //! then writes, so that all bytes for a socket leave in one system call. Waits end at instants in
 //! nanoseconds, not at the granularity of a timer.
 //!
-//! `accept` decides which clients may connect, `transfer` moves bytes between connections and sessions,
+//! `accept` decides which clients may connect, `shared_connections` has the connections to the server that
+//! sessions share, `transfer` moves bytes between connections and sessions,
 //! `commands` serves other threads, and `invariants` checks the state after every round.
 
 mod accept;
@@ -12,6 +13,7 @@ mod admission;
 mod commands;
 mod invariants;
 mod rounds;
+mod shared_connections;
 mod transfer;
 
 use super::event_log::RateLimitedLog;
@@ -23,8 +25,10 @@ use super::round_work::{CLOSING_WORK, EventRank, ROUND_WORK};
 use super::rules::ProxyRules;
 use super::session::{CloseReason, ProxySession};
 use super::shared::SharedState;
+use super::shared_pool::SharedPool;
 use super::statistics::ProxyStatistics;
-use super::system::{StreamInterest, StreamToken, System, SystemEvent};
+use super::system::{StreamRole, StreamToken, System, SystemEvent};
+use super::watched_stream::WatchedStream;
 use crate::deployment::Deployment;
 use model::{Observations, OperationError};
 use slab::Slab;
@@ -54,6 +58,8 @@ pub struct ProxyEngine<S: System> {
     no_victim_until: u64,
     drain_ns: u64,
     sessions: Slab<Box<ConnectedSession<S::Stream>>>,
+    /// Connections to the server that sessions share.
+    pool: SharedPool<S::Stream>,
     next_serial: u32,
     /// Slots of sessions that can make progress before the engine sleeps; some may be vacant.
     ready: Vec<usize>,
@@ -90,26 +96,10 @@ struct ConnectedSession<C> {
     front: usize,
     /// Workload on whose account it has its place.
     owner: Option<u32>,
+    /// Shared connection that carries its requests in flight.
+    carrier: Option<usize>,
     client: WatchedStream<C>,
     server: WatchedStream<C>,
-}
-
-/// A connection and its registration with the system.
-#[derive(Debug)]
-struct WatchedStream<C> {
-    /// The connection; `None` once closed.
-    stream: Option<C>,
-    /// Registered interest, if any.
-    watched: Option<StreamInterest>,
-    /// The peer has hung up, and the stream is not registered until the session needs it: level-triggered
-    /// polling would report the hang-up in every round.
-    is_set_aside: bool,
-}
-
-impl<C> WatchedStream<C> {
-    fn new(stream: C) -> Self {
-        Self { stream: Some(stream), watched: None, is_set_aside: false }
-    }
 }
 
 impl<S: System> ProxyEngine<S> {
@@ -128,6 +118,9 @@ impl<S: System> ProxyEngine<S> {
         let statistics = ProxyStatistics::new(options.record, options.recording.clone());
         let mut shared = SharedState::new(queue, names, rules, profile.clone(), statistics);
         shared.now = now;
+        let may_share =
+            |(front, protocol): (usize, &Protocol)| protocol.row().shared.filter(|_| system.may_share(front));
+        let pool = SharedPool::new(fronts.iter().enumerate().map(may_share).collect());
         let most = options.connections_max.min(system.clients_max());
         let places = ClientPlaces::new(most, shared.enforced.clients.owners());
         Ok(Self {
@@ -142,6 +135,7 @@ impl<S: System> ProxyEngine<S> {
             no_victim_until: 0,
             drain_ns: options.drain.0,
             sessions: Slab::new(),
+            pool,
             next_serial: 0,
             ready: Vec::new(),
             events: Vec::new(),
@@ -187,7 +181,8 @@ impl<S: System> ProxyEngine<S> {
     /// If the system cannot deliver events.
     pub fn round(&mut self) -> io::Result<bool> {
         let next_tick = self.needs_ticks().then_some(self.ticked_at + TICK_NS);
-        let wake_at = [self.shared.queue.wake_at(), next_tick].into_iter().flatten().min();
+        let wake_at = [self.shared.queue.wake_at(), next_tick, self.pool.sweep_at()];
+        let wake_at = wake_at.into_iter().flatten().min();
         let mut events = std::mem::take(&mut self.events);
         let waited = self.system.wait(wake_at, self.shared.queue.outstanding(), &mut events);
         self.shared.now = self.system.now().max(self.shared.now);
@@ -198,6 +193,7 @@ impl<S: System> ProxyEngine<S> {
             self.ticked_at = self.shared.now;
             self.tick();
         }
+        self.close_unused_connections();
         self.shared.queue.wake(self.shared.now);
         self.make_progress();
         Ok(std::mem::take(&mut self.has_orders))
@@ -219,13 +215,18 @@ impl<S: System> ProxyEngine<S> {
                 self.accepted_in = self.rounds;
                 self.accept(front);
             }
+            SystemEvent::Stream { token, readable, writable, hung_up }
+                if token.role == StreamRole::Shared =>
+            {
+                self.on_shared_event(token, readable, writable, hung_up);
+            }
             SystemEvent::Stream { token, readable, writable, hung_up } => {
                 let slot = token.slot as usize;
                 // The event is about an earlier session in this slot.
                 if self.sessions.get(slot).is_none_or(|entry| entry.serial != token.serial) {
                     return;
                 }
-                let result = if token.is_server_side {
+                let result = if token.role == StreamRole::Server {
                     self.on_server_event(slot, readable, writable, hung_up)
                 } else {
                     self.on_client_event(slot, readable, hung_up)
@@ -249,6 +250,7 @@ impl<S: System> ProxyEngine<S> {
         }
         if reason.is_caused_by_client() && entry.session.awaits_replies() {
             entry.session.give_client_up(&mut self.shared);
+            self.pool.note(entry.carrier);
             self.close_client_stream(slot);
             return self.ready.push(slot);
         }
@@ -258,6 +260,7 @@ impl<S: System> ProxyEngine<S> {
     /// Closes both connections of a session and removes it.
     fn remove_session(&mut self, slot: usize) {
         self.close_client_stream(slot);
+        self.leave_carrier(slot);
         let Some(mut entry) = self.sessions.try_remove(slot) else { return };
         entry.session.close(&mut self.shared);
         self.shared.addresses.remove(entry.session.address);
@@ -276,7 +279,8 @@ impl<S: System> ProxyEngine<S> {
                 if entry.session.has_new_export() {
                     entry.session.identify(&mut self.shared);
                 }
-                if let Err(reason) = entry.session.make_progress(&mut self.shared) {
+                let made = entry.session.make_progress(&mut self.shared);
+                if let Err(reason) = made.and_then(|()| self.seek_shared_connection(*slot)) {
                     self.end_session(*slot, &reason);
                 }
             }
@@ -287,6 +291,7 @@ impl<S: System> ProxyEngine<S> {
                 }
             }
             self.dispatch_all();
+            self.write_shared();
             for slot in ready {
                 if let Err(reason) = self.write_session(slot) {
                     self.end_session(slot, &reason);
@@ -299,6 +304,7 @@ impl<S: System> ProxyEngine<S> {
                     self.remove_session(slot);
                 }
             }
+            self.write_shared();
             if self.ready.is_empty() {
                 return;
             }
@@ -342,6 +348,11 @@ impl<S: System> ProxyEngine<S> {
         };
         entry.session.dispatch(number, ticket, &mut self.shared);
         self.ready.push(slot);
+        if entry.session.is_sharing()
+            && let Err(reason) = self.send_shared(slot)
+        {
+            self.end_session(slot, &reason);
+        }
     }
 
     /// Updates the registration of the session's streams if its interests have changed.
@@ -350,17 +361,10 @@ impl<S: System> ProxyEngine<S> {
         let interests = entry.session.interest(&self.shared);
         let ConnectedSession { client, server, serial, .. } = &mut **entry;
         let slot = u32::try_from(slot).expect("fewer sessions than files");
-        for (is_server_side, side) in [(false, client), (true, server)] {
-            let interest = interests[usize::from(is_server_side)];
-            let Some(stream) = &mut side.stream else { continue };
-            // A stream that was set aside after a hang-up stays so until the session needs it.
-            let is_same = side.watched.unwrap_or_default() == interest;
-            if is_same && (side.watched.is_some() || side.is_set_aside) {
-                continue;
-            }
-            let token = StreamToken { slot, serial: *serial, is_server_side };
-            self.system.watch(stream, token, interest)?;
-            (side.watched, side.is_set_aside) = (Some(interest), false);
+        let roles = [StreamRole::Client, StreamRole::Server];
+        for ((role, side), interest) in roles.into_iter().zip([client, server]).zip(interests) {
+            let token = StreamToken { role, slot, serial: *serial };
+            side.watch(&mut self.system, token, interest)?;
         }
         Ok(())
     }
@@ -375,6 +379,7 @@ impl<S: System> ProxyEngine<S> {
                 self.tick_session(slot);
             }
         }
+        self.has_timed_session |= self.give_up_late_connections();
         self.places.end_shortage(self.shared.now);
         self.close_silent_when_crowded();
         if std::mem::take(&mut self.is_accepting_paused) {
@@ -397,7 +402,11 @@ impl<S: System> ProxyEngine<S> {
         let outcome = entry.session.on_tick(&mut self.shared);
         self.has_timed_session |= entry.session.is_timed();
         match outcome {
-            Ok(order) => self.carry_out(slot, order),
+            Ok(order) => {
+                if let Err(reason) = self.carry_out(slot, order) {
+                    self.end_session(slot, &reason);
+                }
+            }
             Err(reason) if self.work < ROUND_WORK => self.end_session(slot, &reason),
             // Many sessions at once would keep the others waiting; the next tick finds it again.
             Err(_) => self.has_timed_session = true,

@@ -2,10 +2,10 @@
 //! returns.
 //!
 //! ```text
-//! bit  63        62           61 … 30        29 … 0
-//!      listener  server side  serial number  slot of the session, or number of the listener
+//! bit  63 … 62  61 … 30        29 … 0
+//!      kind     serial number  slot of the session or shared connection, or number of the listener
 //! ```
-//! The waker has all bits set, which no listener has: there are fewer than 2³⁰ listeners.
+//! The waker has all bits set, which no shared connection has: there are fewer than 2³⁰.
 //!
 //! Events come in batches, and handling one may close the session of a later one in the batch. Its slot
 //! may then hold a new session, which the serial number distinguishes from the old one. Serial numbers
@@ -14,12 +14,15 @@
 /// Token of the descriptor that wakes the engine for commands.
 pub(super) const WAKER: u64 = u64::MAX;
 
-const LISTENER_BIT: u64 = 1 << 63;
-const SERVER_BIT: u64 = 1 << 62;
+const KIND_SHIFT: u32 = 62;
+const CLIENT: u64 = 0;
+const SERVER: u64 = 1;
+const LISTENER: u64 = 2;
+const SHARED: u64 = 3;
 const SERIAL_SHIFT: u32 = 30;
 const SLOT_MASK: u64 = (1 << SERIAL_SHIFT) - 1;
 
-use super::system::StreamToken;
+use super::system::{StreamRole, StreamToken};
 
 /// Source of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,37 +30,44 @@ pub(super) enum EventSource {
     Waker,
     /// Listener with this number.
     Listener(usize),
-    /// Connection of a session.
+    /// Connection of a session, or shared by several.
     Stream(StreamToken),
 }
 
 impl EventSource {
     pub(super) fn from_token(token: u64) -> Self {
-        // The casts discard the bits of listener and side.
+        if token == WAKER {
+            return Self::Waker;
+        }
+        // The casts discard the bits of the kind.
         #[allow(clippy::cast_possible_truncation, reason = "30 and 32 bits are wanted")]
-        let index = (token & SLOT_MASK) as u32;
+        let slot = (token & SLOT_MASK) as u32;
         #[allow(clippy::cast_possible_truncation, reason = "32 bits are wanted")]
         let serial = (token >> SERIAL_SHIFT) as u32;
-        if token == WAKER {
-            Self::Waker
-        } else if token & LISTENER_BIT != 0 {
-            Self::Listener(index as usize)
-        } else {
-            Self::Stream(StreamToken { slot: index, serial, is_server_side: token & SERVER_BIT != 0 })
-        }
+        let role = match token >> KIND_SHIFT {
+            LISTENER => return Self::Listener(slot as usize),
+            CLIENT => StreamRole::Client,
+            SERVER => StreamRole::Server,
+            _ => StreamRole::Shared,
+        };
+        Self::Stream(StreamToken { role, slot, serial })
     }
 }
 
 /// Returns the token of the listener with this number.
 pub(super) fn listener_token(number: usize) -> u64 {
-    LISTENER_BIT | number as u64
+    LISTENER << KIND_SHIFT | number as u64
 }
 
-/// Returns the token of a connection of a session.
+/// Returns the token of a connection of a session, or of a shared one.
 pub(super) fn stream_token(token: StreamToken) -> u64 {
-    let StreamToken { slot, serial, is_server_side } = token;
-    let side = if is_server_side { SERVER_BIT } else { 0 };
-    u64::from(slot) | u64::from(serial) << SERIAL_SHIFT | side
+    let StreamToken { role, slot, serial } = token;
+    let kind = match role {
+        StreamRole::Client => CLIENT,
+        StreamRole::Server => SERVER,
+        StreamRole::Shared => SHARED,
+    };
+    u64::from(slot) | u64::from(serial) << SERIAL_SHIFT | kind << KIND_SHIFT
 }
 
 #[cfg(test)]
@@ -68,9 +78,9 @@ mod tests {
     fn tokens_say_what_they_were_made_for() {
         assert_eq!(EventSource::from_token(WAKER), EventSource::Waker);
         assert_eq!(EventSource::from_token(listener_token(3)), EventSource::Listener(3));
-        for (slot, serial) in [(0, 0), (7, 1), ((1 << 30) - 1, u32::MAX)] {
-            for is_server_side in [false, true] {
-                let token = StreamToken { slot, serial, is_server_side };
+        for (slot, serial) in [(0, 0), (7, 1), ((1 << 30) - 2, u32::MAX)] {
+            for role in [StreamRole::Client, StreamRole::Server, StreamRole::Shared] {
+                let token = StreamToken { role, slot, serial };
                 assert_eq!(EventSource::from_token(stream_token(token)), EventSource::Stream(token));
             }
         }

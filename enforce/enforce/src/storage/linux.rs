@@ -139,11 +139,15 @@ impl System for LinuxSystem {
         }
     }
 
-    fn connect(&mut self, front: usize, client: SocketAddr) -> io::Result<LinuxStream> {
+    fn may_share(&self, front: usize) -> bool {
+        self.listeners.get(front).is_some_and(|front| front.connector.may_share())
+    }
+
+    fn connect(&mut self, front: usize, client: Option<SocketAddr>) -> io::Result<LinuxStream> {
         let front = self.listeners.get_mut(front).ok_or(io::ErrorKind::NotConnected)?;
-        let announcement = match self.accepted_at.filter(|_| front.connector.announces) {
-            Some(address) => proxy_header::on_behalf_of(client, address),
-            None => Vec::new(),
+        let announcement = match (client, self.accepted_at.filter(|_| front.connector.announces)) {
+            (Some(client), Some(address)) => proxy_header::on_behalf_of(client, address),
+            _ => Vec::new(),
         };
         let BegunConnection { socket, port } = self.reserve.open(|| front.connector.begin(client))?;
         socket.set_nodelay(true)?;

@@ -14,8 +14,8 @@
 //! Engine and sessions are a state machine over a [`System`]: `linux` is the real one, and tests simulate
 //! others.
 //!
-//! One thread serves all connections, and each client connection has its own connection to the server. To
-//! clients, a crash of the proxy is a closed connection, and nothing is acknowledged that the server has
+//! One thread serves all connections. A client has a connection to the server of its own, or shares some
+//! (`engine::shared_connections`). To clients, a crash of the proxy is a closed connection, and nothing is acknowledged that the server has
 //! not acknowledged.
 //!
 //! Not covered: UDP, TLS and Kerberos privacy (unreadable requests cannot be scheduled), and the work of
@@ -57,9 +57,11 @@ mod round_work;
 mod rules;
 mod session;
 mod shared;
+mod shared_pool;
 mod statistics;
 mod system;
 mod warnings;
+mod watched_stream;
 
 pub use configurator::{ConfiguredPolicy, PolicyOrigin, ProxyConfigurator};
 pub use control::ProxyHandle;
@@ -78,7 +80,7 @@ pub use queue::{BaselineQueue, BaselineRequest};
 pub use recording::ProxiedRequest;
 pub use redirection::Redirection;
 pub use statistics::{ProxiedWorkload, ProxyMetrics, ProxySnapshot, WorkloadTimes};
-pub use system::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
+pub use system::{ProxyStream, StreamInterest, StreamRole, StreamToken, System, SystemEvent};
 
 use crate::deployment::Deployment;
 use control::{CommandReceiver, ControlCommand};

@@ -23,7 +23,7 @@
 //! forwarded after all earlier requests, and so is the end of the client's stream. A client's answer to a
 //! call of the server is forwarded at once.
 //!
-//! `client_side` and `server_side` parse, `lifecycle` leads a request through the queue, `shutdown` decides
+//! `client_side` and `server_side` parse, `sharing` says what goes over shared connections, `lifecycle` leads a request through the queue, `shutdown` decides
 //! when a session ends, and `phase` has the states of its connections.
 
 mod client_side;
@@ -35,6 +35,7 @@ mod phase;
 mod reply_stream;
 mod server_connection;
 mod server_side;
+mod sharing;
 mod shutdown;
 
 use super::buffer::ReadBuffer;
@@ -44,7 +45,7 @@ use super::system::StreamInterest;
 
 pub(super) use close_reason::{CloseReason, ProxySide};
 use incoming::IncomingRequest;
-use phase::ClientPhase;
+use phase::{ClientPhase, ServerPhase};
 use server_connection::ServerSide;
 pub(super) use shutdown::SessionOrder;
 use std::net::SocketAddr;
@@ -120,8 +121,17 @@ pub(super) struct ClientSide {
 }
 
 impl ProxySession {
-    /// Creates the session of a connected client, whose connection to the server has begun.
-    pub(super) fn new(slot: usize, protocol: Protocol, peer: SocketAddr, address: usize, now: u64) -> Self {
+    /// Creates the session of a connected client. Its connection to the server has begun, unless its requests go
+    /// over shared ones.
+    pub(super) fn new(
+        slot: usize,
+        protocol: Protocol,
+        is_sharing: bool,
+        peer: SocketAddr,
+        address: usize,
+        now: u64,
+    ) -> Self {
+        let phase = if is_sharing { ServerPhase::Shared } else { ServerPhase::Connecting { since: now } };
         let mut codec = protocol.parser(ConnectionAge::New);
         codec.mediate();
         Self {
@@ -141,7 +151,7 @@ impl ProxySession {
                 since: now,
                 asked_at: now,
             },
-            server: ServerSide::new(now),
+            server: ServerSide::new(phase, now),
             incoming: None,
             broken: None,
             ahead: None,

@@ -123,6 +123,11 @@ impl SharedState {
         self.cost(flow).next_ns(requested)
     }
 
+    /// Returns the expected length of the reply to a flow's read of so many keys, bytes.
+    pub(super) fn reply_expected(&self, flow: u32, keys: u32) -> u64 {
+        self.costs.get(data_flow(flow) as usize).unwrap_or(&self.unknown_cost).reply_expected(keys)
+    }
+
     /// Returns the flow of a client's requests to an export; without an export, of all its other requests.
     pub(super) fn flow_for(&self, peer: SocketAddr, export: Option<&[u8]>) -> u32 {
         self.enforced.clients.flow(peer, export).unwrap_or(UNKNOWN_FLOW)

@@ -25,12 +25,22 @@ impl StreamInterest {
 /// including closed ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamToken {
-    /// Slot of the stream's session.
+    pub role: StreamRole,
+    /// Slot of the stream's session, or of the shared connection.
     pub slot: u32,
-    /// Serial number that distinguishes the session from earlier ones in its slot.
+    /// Serial number that distinguishes the session, or shared connection, from earlier ones in its slot.
     pub serial: u32,
-    /// The connection to the server, not to the client.
-    pub is_server_side: bool,
+}
+
+/// Role of a stream in the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum StreamRole {
+    /// The connection to the client of a session.
+    Client,
+    /// A session's own connection to the server.
+    Server,
+    /// A connection to the server that sessions share.
+    Shared,
 }
 
 /// An event. Events are level-triggered: an unhandled one is reported again.
@@ -105,12 +115,16 @@ pub trait System {
     /// Ends or begins reports of waiting clients, which stay in the backlog.
     fn report_clients(&mut self, are_reported: bool);
 
-    /// Begins connecting to the server behind a front, on behalf of the client at this address. The stream
-    /// becomes writable when connecting has succeeded or failed.
+    /// Returns true if the server behind a front does not learn which client a connection is for, so that
+    /// clients may share connections.
+    fn may_share(&self, front: usize) -> bool;
+
+    /// Begins connecting to the server behind a front, on behalf of the client at this address, or of several
+    /// clients. The stream becomes writable when connecting has succeeded or failed.
     ///
     /// # Errors
     /// If connecting cannot begin.
-    fn connect(&mut self, front: usize, client: SocketAddr) -> io::Result<Self::Stream>;
+    fn connect(&mut self, front: usize, client: Option<SocketAddr>) -> io::Result<Self::Stream>;
 
     /// Registers a stream, or changes its interest.
     ///

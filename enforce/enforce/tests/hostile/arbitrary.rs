@@ -2,7 +2,7 @@
 
 use crate::codec::Protocol;
 use crate::honest::{PROTOCOLS, wait_for_status};
-use crate::proxy::{Running, deployment, profile};
+use crate::proxy::{Running, apart, deployment, profile};
 use enforce::storage::ProxyOptions;
 use proptest::prelude::*;
 use std::io::{Read, Write};
@@ -97,7 +97,8 @@ fn ground() -> Vec<(TcpListener, Running)> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let deployment =
             deployment(protocol.name(), listener.local_addr().unwrap(), "outstanding = 3\nbatch = 4", "");
-        (listener, Running::start(ProxyOptions::new("ssd", deployment, None, profile())))
+        // Each connection to the server is that of one client.
+        (listener, Running::start(ProxyOptions::new("ssd", apart(deployment), None, profile())))
     };
     PROTOCOLS.map(one).into()
 }

@@ -3,7 +3,7 @@
 use crate::codec::{BLOCK, ClientCodec, Protocol};
 use crate::ledger::{Ledger, Verdict};
 use crate::mini::Mini;
-use crate::proxy::{Running, deployment, profile};
+use crate::proxy::{Running, apart, deployment, profile};
 use enforce::storage::{ProxyOptions, ProxySnapshot};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -28,6 +28,12 @@ pub fn mini(protocol: Protocol) -> Mini {
 /// Starts a proxy before a server, with fields of its storage.
 pub fn proxy_before(server: &Mini, protocol: Protocol, fields: &str) -> Running {
     let deployment = deployment(protocol.name(), server.address, fields, "");
+    Running::start(ProxyOptions::new("ssd", deployment, None, profile()))
+}
+
+/// The same, with a connection to the server for each client.
+pub fn proxy_apart(server: &Mini, protocol: Protocol, fields: &str) -> Running {
+    let deployment = apart(deployment(protocol.name(), server.address, fields, ""));
     Running::start(ProxyOptions::new("ssd", deployment, None, profile()))
 }
 

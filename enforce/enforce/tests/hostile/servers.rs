@@ -1,7 +1,7 @@
 //! Servers that refuse, hang up, break off, send garbage or nothing.
 
 use crate::codec::Protocol;
-use crate::honest::{beside_honest_clients, drain_empty, proxy_before, read_to_end, wait_for_status};
+use crate::honest::{beside_honest_clients, drain_empty, proxy_apart, read_to_end, wait_for_status};
 use crate::mini::Mini;
 use crate::proxy::{Running, say};
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ const MEMCACHED: Protocol = Protocol::Memcached;
 #[test]
 fn a_server_that_breaks_off_costs_one_connection() {
     let server = Mini::memcached();
-    let proxy = proxy_before(&server, MEMCACHED, "outstanding = 2");
+    let proxy = proxy_apart(&server, MEMCACHED, "outstanding = 2");
     let keys = ["close", "reset", "garbage", "twice", "half"];
     beside_honest_clients(&proxy, MEMCACHED, || {
         for key in keys.iter().cycle().take(50) {
@@ -35,7 +35,7 @@ fn a_server_that_breaks_off_costs_one_connection() {
 #[test]
 fn what_is_never_answered_does_not_hold_the_device_for_ever() {
     let server = Mini::memcached();
-    let proxy = proxy_before(&server, MEMCACHED, "outstanding = 2");
+    let proxy = proxy_apart(&server, MEMCACHED, "outstanding = 2");
     let mut streams = [proxy.connect(), proxy.connect()];
     for stream in &mut streams {
         stream.write_all(&b"get never\r\n".repeat(3)).unwrap();
@@ -82,7 +82,7 @@ fn a_server_that_does_not_hang_up_is_left() {
 #[test]
 fn draining_loses_no_answer() {
     let server = Mini::memcached();
-    let proxy = proxy_before(&server, MEMCACHED, "outstanding = 20");
+    let proxy = proxy_apart(&server, MEMCACHED, "outstanding = 20");
     let mut stream = proxy.connect();
     let set = [b"set big 0 0 200000\r\n", &[b'v'; 200_000][..], b"\r\n"].concat();
     assert_eq!(say(&mut stream, &set, b"\r\n"), b"STORED\r\n");

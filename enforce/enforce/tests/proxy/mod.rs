@@ -29,6 +29,13 @@ pub fn deployment(protocol: &str, forward: SocketAddr, fields: &str, clients: &s
     Deployment::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
+/// Gives every client a connection of its own to the server.
+pub fn apart(mut deployment: Deployment) -> Deployment {
+    let storage = deployment.servers.iter_mut().filter_map(|server| server.storage.as_mut());
+    storage.flat_map(|storage| &mut storage.front).for_each(|front| front.share = false);
+    deployment
+}
+
 /// Name, level, limits as ⟨seconds of device time per second, seconds⟩.
 pub type Promise<'a> = (&'a str, u32, &'a [(f64, f64)]);
 

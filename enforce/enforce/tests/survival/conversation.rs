@@ -3,6 +3,7 @@
 use crate::proxy::{Running, Server};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 /// Time after which a server is taken to wait for more.
@@ -26,6 +27,8 @@ impl Choices {
 
 /// Requests around the odd one of a conversation.
 pub(crate) struct Dialect {
+    /// Request that clears the server, on a connection of its own, and its answer.
+    pub(crate) clear: Option<(&'static [u8], &'static [u8])>,
     /// Requests before the odd one, and their answers.
     pub(crate) before: &'static [u8],
     pub(crate) answer: &'static [u8],
@@ -101,6 +104,36 @@ pub(crate) fn connect(stream: TcpStream) -> TcpStream {
     stream
 }
 
+/// Runs `act` while other clients, whose requests may go over the same connections to the server, check that the
+/// answers that they get are theirs.
+pub(crate) fn beside_bystanders(
+    proxy: &Running,
+    conversation: impl Fn(u32) -> (String, String) + Sync,
+    act: impl FnOnce(),
+) {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for number in 0..3 {
+            let is_over = &is_over;
+            let conversation = &conversation;
+            scope.spawn(move || {
+                let mut stream = connect(proxy.connect());
+                let (request, expected) = conversation(number);
+                while !is_over.load(SeqCst) {
+                    stream.write_all(request.as_bytes()).unwrap();
+                    let mut heard = vec![0; expected.len()];
+                    stream.read_exact(&mut heard).expect("a bystander is served");
+                    assert_eq!(String::from_utf8_lossy(&heard), expected);
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+        }
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+        is_over.store(true, SeqCst);
+        ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    });
+}
+
 /// Two servers with the same history give the same unique numbers.
 pub(crate) fn compare(
     dialect: &'static Dialect,
@@ -111,6 +144,13 @@ pub(crate) fn compare(
 ) -> bool {
     let shown = || String::from_utf8_lossy(&request[..request.len().min(400)]).into_owned();
     let conversation = Conversation::around(dialect, request);
+    for (server, (clear, answer)) in
+        servers.into_iter().flat_map(|server| dialect.clear.map(|pair| (server, pair)))
+    {
+        let mut stream = connect(TcpStream::connect(server.address).unwrap());
+        stream.write_all(clear).unwrap();
+        hear(&mut stream, &mut Vec::new(), answer).unwrap();
+    }
     let (direct, survived) = conversation.directly(servers[0]);
     let cut = choices.below(dialect.before.len() + conversation.rest.len() + 1);
     let (through, through_survived) = conversation.through(proxy, cut);

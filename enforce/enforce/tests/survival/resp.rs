@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 static DIALECT: Dialect = Dialect {
+    clear: None,
     before:
         b"FLUSHALL\r\n*3\r\n$3\r\nSET\r\n$1\r\na\r\n$3\r\nxyz\r\nset n 5\r\n*2\r\n$3\r\nGET\r\n$1\r\na\r\n",
     answer: b"+OK\r\n+OK\r\n+OK\r\n$3\r\nxyz\r\n",

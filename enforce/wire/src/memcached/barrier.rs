@@ -3,6 +3,13 @@
 /// The barrier of the text protocol. Every version answers it, in order, with a line that answers nothing else.
 pub(super) const TEXT_BARRIER: &[u8] = b"version\r\n";
 
+/// Returns the number of bytes of the answer to [`TEXT_BARRIER`], and true if it is the version: a server that wants
+/// clients to authenticate refuses to tell it. `None` before the end of the line.
+pub(super) fn read_welcome(answer: &[u8]) -> Option<(usize, bool)> {
+    let end = answer.iter().position(|&byte| byte == b'\n')?;
+    Some((end + 1, answer.starts_with(b"VERSION ")))
+}
+
 /// The opcode of the binary protocol's no-op.
 pub(super) const BINARY_NOOP: u8 = 0x0a;
 

@@ -110,6 +110,7 @@ pub(super) fn request(
                 reply: ReplyExpectation::Always,
                 expected: ExpectedReply::OwnBinary { opcode: header.opcode(), opaque: header.opaque() },
                 ends_connection: false,
+                is_independent: false,
                 keys: 1,
                 rewrite: Some(RequestRewrite { skip: u64::MAX, bytes: BINARY_BARRIER.to_vec() }),
                 head: HEADER_LEN,
@@ -135,7 +136,17 @@ pub(super) fn request(
     let ends_connection = opcode == QUIT;
     let len = header.message_len();
     let head = HEADER_LEN;
-    Ok(MemcachedCommand { class, reply, expected, ends_connection, keys: 1, rewrite: None, head, len })
+    Ok(MemcachedCommand {
+        class,
+        reply,
+        expected,
+        ends_connection,
+        is_independent: false,
+        keys: 1,
+        rewrite: None,
+        head,
+        len,
+    })
 }
 
 pub(super) fn reply(buffer: &[u8], limits: &ParserLimits) -> Result<MemcachedReply, HeadError> {

@@ -11,6 +11,8 @@ pub(super) struct MemcachedCommand {
     pub(super) expected: ExpectedReply,
     /// Whether the server may hang up instead of answering what comes behind.
     pub(super) ends_connection: bool,
+    /// Neither effect nor reply depends on the connection.
+    pub(super) is_independent: bool,
     /// The number of keys to look up, at least 1.
     pub(super) keys: u32,
     /// Bytes that a proxy sends in its place.

@@ -43,6 +43,7 @@ mod text_reply;
 
 use crate::fields::{HeadError, check_at_most, into_parse_step};
 use crate::memory::shrink_queue_if_empty;
+use crate::sharing::SharedConnections;
 use crate::{
     Extent, InjectedBarrier, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation,
     ReplyHead, RequestHead, RequestRewrite,
@@ -54,6 +55,10 @@ use key_list::{KEYS_PER_PART, KeyListPart, KeyScan};
 use line::{LineSearch, words};
 use std::collections::VecDeque;
 use units::Bytes;
+
+/// Connections that the clients of a proxy share.
+pub(crate) const SHARED_CONNECTIONS: SharedConnections =
+    SharedConnections { greeting: TEXT_BARRIER, read_welcome: barrier::read_welcome };
 
 /// The parser of one TCP connection to a memcached server.
 #[derive(Debug)]
@@ -270,7 +275,11 @@ impl MemcachedParser {
         }
         self.request_count += 1;
         self.rewrite = command.rewrite;
-        let message = RequestHead { class, keys: command.keys, ..RequestHead::control(id, reply) };
+        // The parts of a list have to stay together.
+        let is_whole = !place.is_further && !place.has_more && last;
+        let is_independent = command.is_independent && reply == ReplyExpectation::Always && is_whole;
+        let keys = command.keys;
+        let message = RequestHead { class, keys, is_independent, ..RequestHead::control(id, reply) };
         let extent = Extent { head: command.head, len: Bytes(command.len), last };
         Ok(ParseStep::Message { message, extent })
     }

@@ -60,15 +60,26 @@ impl LineReader {
         }
         Ok(match command {
             b"get" | b"gets" | b"gat" | b"gats" | b"bget" => return self.retrieval(line, rest),
-            b"set" | b"add" | b"replace" | b"append" | b"prepend" => self.storage(line, rest, false),
-            b"cas" => self.storage(line, rest, true),
-            b"mg" => meta(MetaCommand::Get, rest, read(line, ExpectedReply::Line)),
+            b"set" | b"add" | b"replace" | b"append" | b"prepend" => {
+                independent(self.storage(line, rest, false))
+            }
+            b"cas" => independent(self.storage(line, rest, true)),
+            b"mg" => independent(meta(MetaCommand::Get, rest, read(line, ExpectedReply::Line))),
+            // Versions differ in how they go on behind an erroneous one.
             b"ms" => self.meta_set(line, rest),
-            b"md" => meta(MetaCommand::Delete, rest, control(line, ExpectedReply::Line)),
-            b"ma" => meta(MetaCommand::Arithmetic, rest, control(line, ExpectedReply::Line)),
-            b"mn" => with_meta_flags(MetaCommand::Noop, [].into_iter(), control(line, ExpectedReply::Line)),
+            b"md" => independent(meta(MetaCommand::Delete, rest, control(line, ExpectedReply::Line))),
+            b"ma" => independent(meta(MetaCommand::Arithmetic, rest, control(line, ExpectedReply::Line))),
+            b"mn" => independent(with_meta_flags(
+                MetaCommand::Noop,
+                [].into_iter(),
+                control(line, ExpectedReply::Line),
+            )),
             b"me" => with_meta_flags(MetaCommand::Debug, [].into_iter(), control(line, ExpectedReply::Line)),
-            b"version" => control(line, ExpectedReply::Version),
+            b"version" => independent(control(line, ExpectedReply::Version)),
+            b"delete" | b"incr" | b"decr" | b"touch" => {
+                let reply = reply_to_control(command, rest);
+                independent(MemcachedCommand { reply, ..control(line, ExpectedReply::Line) })
+            }
             b"watch" if self.mediates => self.refused(line, OwnLine::Watch),
             b"watch" => {
                 let what = "memcached's watch";
@@ -95,7 +106,10 @@ impl LineReader {
     fn refused(self, line: &[u8], answer: OwnLine) -> MemcachedCommand {
         if self.mediates {
             let rewrite = Some(RequestRewrite { skip: u64::MAX, bytes: TEXT_BARRIER.to_vec() });
-            return MemcachedCommand { rewrite, ..control(line, ExpectedReply::OwnLine(answer)) };
+            return independent(MemcachedCommand {
+                rewrite,
+                ..control(line, ExpectedReply::OwnLine(answer))
+            });
         }
         let is_silent = answer == OwnLine::Nothing;
         let reply = if is_silent { ReplyExpectation::Never } else { ReplyExpectation::Always };
@@ -110,7 +124,7 @@ impl LineReader {
     /// A part of a list of keys, to be sent as this line.
     pub(super) fn keys(self, line: Vec<u8>, keys: u32) -> MemcachedCommand {
         let rewrite = Some(RequestRewrite { skip: u64::MAX, bytes: line });
-        MemcachedCommand { keys: keys.max(1), rewrite, ..read(b"", ExpectedReply::Values) }
+        independent(MemcachedCommand { keys: keys.max(1), rewrite, ..read(b"", ExpectedReply::Values) })
     }
 
     /// A retrieval of any number of keys.
@@ -133,7 +147,7 @@ impl LineReader {
             check_at_most("memcached key in bytes", max, longest as u64)?;
         }
         let keys = u32::try_from(keys.count().max(1)).unwrap_or(u32::MAX);
-        Ok(MemcachedCommand { keys, ..read(line, ExpectedReply::Values) })
+        Ok(independent(MemcachedCommand { keys, ..read(line, ExpectedReply::Values) }))
     }
 
     /// A command with `<key> <flags> <exptime> <bytes>`, perhaps `<cas unique>` and `noreply`, and data.
@@ -269,7 +283,22 @@ fn control(line: &[u8], expected: ExpectedReply) -> MemcachedCommand {
     let reply = ReplyExpectation::Always;
     let head = line.len();
     let len = line.len() as u64;
-    MemcachedCommand { class, reply, expected, ends_connection: false, keys: 1, rewrite: None, head, len }
+    MemcachedCommand {
+        class,
+        reply,
+        expected,
+        ends_connection: false,
+        is_independent: false,
+        keys: 1,
+        rewrite: None,
+        head,
+        len,
+    }
+}
+
+/// The same command, whose effect and reply do not depend on the connection.
+fn independent(command: MemcachedCommand) -> MemcachedCommand {
+    MemcachedCommand { is_independent: true, ..command }
 }
 
 /// A command that is this line alone and reads. How much it reads, only the reply shows.

@@ -3,7 +3,8 @@
 use super::super::round_work::CONNECTING_WORK;
 use super::super::session::ProxySession;
 use super::super::system::System;
-use super::{ConnectedSession, ProxyEngine, WatchedStream};
+use super::super::watched_stream::WatchedStream;
+use super::{ConnectedSession, ProxyEngine};
 use std::io;
 use std::net::SocketAddr;
 
@@ -66,20 +67,22 @@ impl<S: System> ProxyEngine<S> {
         peer: SocketAddr,
         owner: Option<u32>,
     ) -> io::Result<()> {
-        let server = self.system.connect(front, peer)?;
+        let is_sharing = self.pool.rules(front, self.shared.now).is_some();
+        let server = if is_sharing { None } else { Some(self.system.connect(front, Some(peer))?) };
         let now = self.shared.now;
         let vacant = self.sessions.vacant_entry();
         let slot = vacant.key();
         let address = self.shared.addresses.add(peer.ip());
-        let mut session = ProxySession::new(slot, self.fronts[front], peer, address, now);
+        let mut session = ProxySession::new(slot, self.fronts[front], is_sharing, peer, address, now);
         session.identify(&mut self.shared);
-        let client = WatchedStream::new(client);
+        let client = WatchedStream::new(Some(client));
         let server = WatchedStream::new(server);
         vacant.insert(Box::new(ConnectedSession {
             session,
             serial: self.next_serial,
             front,
             owner,
+            carrier: None,
             client,
             server,
         }));

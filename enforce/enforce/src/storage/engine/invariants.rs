@@ -50,6 +50,7 @@ impl<S: System> ProxyEngine<S> {
         assert_eq!(shared.addresses.totals(), counted, "connections and their bytes are some address's");
         let owned = self.sessions.iter().filter(|(_, entry)| entry.owner.is_some()).count() as u64;
         assert_eq!(self.places.owned(), owned, "every place is on its workload's account");
+        self.pool.check_invariants(|slot, serial, number| self.is_carried(slot, serial, number));
         shared.queue.check_invariants();
     }
 }

@@ -5,7 +5,7 @@
 //! first; a quarter of the work is for the connections that have waited for longest, whatever their priority.
 
 use super::super::round_work::{EVENT_WORK, EventRank, ROUND_WORK};
-use super::super::system::{System, SystemEvent};
+use super::super::system::{StreamRole, System, SystemEvent};
 use super::ProxyEngine;
 
 /// Work that goes by priority.
@@ -59,9 +59,14 @@ impl<S: System> ProxyEngine<S> {
             SystemEvent::Orders => None,
             SystemEvent::Incoming(_) => Some((NEW_LEVEL, self.accepted_in)),
             SystemEvent::Stream { token, .. } => {
-                let session = &self.sessions.get(token.slot as usize)?.session;
-                let rules = self.shared.enforced.rules.flows.get(&session.flow);
-                Some((rules.map_or(NO_LEVEL, |rules| rules.level), session.round))
+                let (flow, round) = if token.role == StreamRole::Shared {
+                    self.pool.rank(token)?
+                } else {
+                    let session = &self.sessions.get(token.slot as usize)?.session;
+                    (session.flow, session.round)
+                };
+                let rules = self.shared.enforced.rules.flows.get(&flow);
+                Some((rules.map_or(NO_LEVEL, |rules| rules.level), round))
             }
         }
     }

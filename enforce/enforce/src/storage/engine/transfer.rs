@@ -1,32 +1,14 @@
 //! Bytes between connections and sessions: reads on events of the system, and writes the output of
 //! sessions.
 
-use super::super::round_work::CLOSING_WORK;
+use super::super::round_work::{CLOSING_WORK, CONNECTING_WORK};
 use super::super::session::{CloseReason, ProxySide, SessionOrder};
 use super::super::system::{ProxyStream, System};
-use super::{ConnectedSession, ProxyEngine, READ_SIZE, WatchedStream};
-use std::io;
+use super::super::watched_stream::{ReadOutcome, WatchedStream, read_once};
+use super::{ConnectedSession, ProxyEngine, READ_SIZE};
 
 /// Maximum number of bytes read from a client that is cut off, to empty its socket.
 const LAST_READ_MAX: usize = 1 << 20;
-
-/// Result of one read.
-enum ReadOutcome {
-    Bytes(usize),
-    EndOfStream,
-    Nothing,
-}
-
-fn read_once(stream: &mut impl ProxyStream, scratch: &mut [u8]) -> io::Result<ReadOutcome> {
-    match stream.read(scratch) {
-        Ok(0) => Ok(ReadOutcome::EndOfStream),
-        Ok(count) => Ok(ReadOutcome::Bytes(count)),
-        Err(error) => match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Ok(ReadOutcome::Nothing),
-            _ => Err(error),
-        },
-    }
-}
 
 impl<S: System> ProxyEngine<S> {
     /// Handles an event on a client's connection.
@@ -86,7 +68,7 @@ impl<S: System> ProxyEngine<S> {
             }
         } else if hung_up {
             // Its last replies are read once there is space for them.
-            set_aside(&mut self.system, server);
+            server.set_aside(&mut self.system);
         }
         Ok(())
     }
@@ -96,6 +78,7 @@ impl<S: System> ProxyEngine<S> {
         let Some(entry) = self.sessions.get_mut(slot) else { return Ok(()) };
         let ConnectedSession { session, client, server, .. } = &mut **entry;
         let was_full = session.is_output_full();
+        let had_room = session.has_room_for_reply();
         if let Some(stream) = server.stream.as_mut().filter(|_| session.may_write_server()) {
             let written = session.server.output.write_to(stream);
             written.map_err(|error| CloseReason::SocketFailed(ProxySide::Server, error))?;
@@ -119,19 +102,35 @@ impl<S: System> ProxyEngine<S> {
             // Progress was waiting for this space, and no event will report it.
             self.ready.push(slot);
         }
-        self.carry_out(slot, order);
-        Ok(())
+        if !had_room {
+            self.pool.note(entry.carrier);
+        }
+        self.carry_out(slot, order)
     }
 
     /// Carries out the session's order on its connections.
-    pub(super) fn carry_out(&mut self, slot: usize, order: SessionOrder) {
-        let Some(entry) = self.sessions.get_mut(slot) else { return };
-        if order == SessionOrder::EndServerStream
-            && let Some(stream) = &mut entry.server.stream
-        {
-            // A failed connection is detected by the next read.
-            let _ = stream.shutdown_write();
+    ///
+    /// # Errors
+    /// If it needs a connection to the server, and there is none.
+    pub(super) fn carry_out(&mut self, slot: usize, order: SessionOrder) -> Result<(), CloseReason> {
+        let Some(entry) = self.sessions.get_mut(slot) else { return Ok(()) };
+        match order {
+            SessionOrder::None => {}
+            SessionOrder::EndServerStream => {
+                if let Some(stream) = &mut entry.server.stream {
+                    // A failed connection is detected by the next read.
+                    let _ = stream.shutdown_write();
+                }
+            }
+            SessionOrder::ConnectServer => {
+                let begun = self.system.connect(entry.front, Some(entry.session.peer));
+                let stream = begun.map_err(|error| CloseReason::SocketFailed(ProxySide::Server, error))?;
+                entry.server = WatchedStream::new(Some(stream));
+                self.work += CONNECTING_WORK;
+                self.ready.push(slot);
+            }
         }
+        Ok(())
     }
 
     /// Closes the connection to the client, after reading its pending bytes. Unread bytes would make the
@@ -147,13 +146,5 @@ impl<S: System> ProxyEngine<S> {
                 _ => break,
             }
         }
-    }
-}
-
-/// Stops watching a connection that has hung up, until the session needs it.
-fn set_aside<S: System>(system: &mut S, side: &mut WatchedStream<S::Stream>) {
-    if let Some(stream) = &mut side.stream {
-        system.unwatch(stream);
-        (side.watched, side.is_set_aside) = (None, true);
     }
 }

@@ -5,7 +5,7 @@ use super::super::request::{ProxyRequest, RequestEnding, RequestState};
 use super::super::shared::SharedState;
 use super::close_reason::{CloseReason, ProxySide};
 use super::incoming::IncomingRequest;
-use super::phase::ClientPhase;
+use super::phase::{ClientPhase, ServerPhase};
 use super::{BrokenStream, ProxySession};
 use units::Bytes;
 use wire::{ExportSource, Extent, ParseStep, ProtocolError, ReplyExpectation, RequestClass, RequestHead};
@@ -175,6 +175,11 @@ impl ProxySession {
             Ok(ParseStep::NeedMore { .. }) => false,
             Ok(ParseStep::Message { message, extent }) => {
                 let rewrite = self.codec.take_rewrite();
+                if self.server.phase == ServerPhase::Shared && !self.may_share(&message, extent.len, shared) {
+                    self.server.wants_own = true;
+                    // The requests that wait go over the new connection, too.
+                    self.park_or_resume(shared);
+                }
                 let barrier = match message.reply {
                     ReplyExpectation::Always => None,
                     ReplyExpectation::Sometimes | ReplyExpectation::Never => self.codec.inject_barrier(),

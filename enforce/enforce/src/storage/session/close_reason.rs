@@ -32,6 +32,8 @@ pub(in super::super) enum CloseReason {
     ClosedEarly(ProxySide),
     /// The hosts file no longer allows the client's address.
     Forbidden,
+    /// The client reads too slowly, and replies to others wait behind its own on a shared connection.
+    HoldsUpOthers,
     /// The client neither read replies nor sent the rest of a request for too long.
     ClientStalled,
     /// The server left a request unanswered for too long, possibly after its client had gone.
@@ -45,7 +47,7 @@ impl CloseReason {
             Self::Malformed(side, _) | Self::SocketFailed(side, _) | Self::ClosedEarly(side) => {
                 *side == ProxySide::Client
             }
-            Self::ClientStalled | Self::Forbidden => true,
+            Self::ClientStalled | Self::HoldsUpOthers | Self::Forbidden => true,
             Self::Finished | Self::ServerSilent => false,
         }
     }
@@ -59,6 +61,9 @@ impl fmt::Display for CloseReason {
             Self::SocketFailed(side, error) => write!(f, "the connection to the {side} failed: {error}"),
             Self::ClosedEarly(side) => write!(f, "the {side} closed with requests unanswered"),
             Self::Forbidden => write!(f, "its address is not allowed any more"),
+            Self::HoldsUpOthers => {
+                write!(f, "the client reads too slowly, and others wait behind its replies")
+            }
             Self::ClientStalled => write!(f, "the client took or sent nothing for a minute"),
             Self::ServerSilent => write!(f, "the server did not answer"),
         }

@@ -5,6 +5,7 @@ use super::super::queue::DispatchTicket;
 use super::super::request::{RequestEnding, RequestState};
 use super::super::shared::SharedState;
 use super::ProxySession;
+use super::phase::ServerPhase;
 use super::shutdown::SERVER_PATIENCE_NS;
 use discipline::enforce::{ArrivingRequest, DeviceOperation};
 use wire::{ExportSource, RequestClass};
@@ -118,6 +119,9 @@ impl ProxySession {
         let bytes = std::mem::take(&mut request.bytes);
         let id = request.id;
         let ending = request.ending;
+        if self.server.phase == ServerPhase::Shared {
+            self.server.shared_bytes += bytes.len();
+        }
         self.forward_bytes(bytes);
         if self.ahead == Some(number) {
             self.ahead = None;
@@ -138,8 +142,12 @@ impl ProxySession {
     /// Ends a request that was answered, or that was forwarded and has no reply: its slot at the device is
     /// free.
     pub(super) fn finish_request(&mut self, number: u32, is_error: bool, shared: &mut SharedState) {
+        self.note_reply(shared.requests.get(number).reply_bytes);
         shared.finish(number, is_error);
         shared.requests.remove(number);
+        if self.server.in_flight.is_empty() {
+            self.server.shared_bytes = 0;
+        }
         self.client.asked_at = shared.now;
         self.has_been_served = true;
     }
@@ -187,11 +195,12 @@ impl ProxySession {
 
     /// Parks waiting requests that would only occupy slots at the device, and resumes them later. The reasons
     /// are a client that does not read its replies, or others at its address that together leave much unread, a
-    /// silent server, or a connection still being established.
+    /// silent server, or a connection still to be established.
     pub(in super::super) fn park_or_resume(&mut self, shared: &mut SharedState) {
         let is_held_up = self.server.replies.is_full()
             || self.server.is_silent
             || self.is_connecting()
+            || self.is_without_connection()
             || shared.is_address_full(self.address);
         if is_held_up == self.is_parked {
             return;

@@ -20,6 +20,8 @@ impl ClientPhase {
 /// Phase of the connection to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServerPhase {
+    /// The session has no connection of its own: its requests go over shared ones.
+    Shared,
     /// Being established.
     Connecting { since: u64 },
     /// Both directions are open.
@@ -33,6 +35,11 @@ pub(super) enum ServerPhase {
 impl ServerPhase {
     pub(super) fn is_ended(self) -> bool {
         self == Self::Ended
+    }
+
+    /// Returns true while the server may be told that the client sends nothing more.
+    pub(super) fn can_be_told(self) -> bool {
+        matches!(self, Self::Open | Self::Shared)
     }
 
     pub(super) fn is_connected(self) -> bool {

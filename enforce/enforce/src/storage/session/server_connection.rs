@@ -22,12 +22,19 @@ pub(in super::super) struct ServerSide {
     pub(super) unread_at: u64,
     /// True if a request sent after the server's latest reply has been unanswered for long.
     pub(super) is_silent: bool,
+    /// The session has requests that shared connections must not carry. It connects once those that they do carry
+    /// are answered.
+    pub(super) wants_own: bool,
+    /// There is an open connection for its requests, which they share.
+    pub(super) can_share: bool,
+    /// Bytes of requests in flight on a shared connection.
+    pub(super) shared_bytes: usize,
 }
 
 impl ServerSide {
-    pub(super) fn new(now: u64) -> Self {
+    pub(super) fn new(phase: ServerPhase, now: u64) -> Self {
         Self {
-            phase: ServerPhase::Connecting { since: now },
+            phase,
             output: WriteQueue::default(),
             in_flight: VecDeque::new(),
             replies: ReplyStream::default(),
@@ -35,6 +42,9 @@ impl ServerSide {
             read_at: now,
             unread_at: now,
             is_silent: false,
+            wants_own: false,
+            can_share: false,
+            shared_bytes: 0,
         }
     }
 

@@ -44,24 +44,30 @@ impl ProxySession {
         self.server.read_at = shared.now;
         // The usual case: only an incomplete head at the end is copied.
         if self.server.replies.unparsed.is_empty() {
-            let used = self.parse_replies(bytes, shared)?;
+            let used = self.parse_replies(bytes, None, shared)?;
             self.server.replies.unparsed.extend(&bytes[used..]);
             return Ok(());
         }
         let mut unparsed = std::mem::take(&mut self.server.replies.unparsed);
         unparsed.extend(bytes);
-        let used = self.parse_replies(unparsed.bytes(), shared)?;
+        let used = self.parse_replies(unparsed.bytes(), None, shared)?;
         unparsed.consume(used);
         self.server.replies.unparsed = unparsed;
         Ok(())
     }
 
-    /// Parses replies and passes their bytes on. Returns the number of bytes processed.
-    fn parse_replies(&mut self, bytes: &[u8], shared: &mut SharedState) -> Result<usize, CloseReason> {
+    /// Parses replies and passes their bytes on, all or up to the end of the one with the identifier `last_id`.
+    /// Returns the number of bytes processed.
+    pub(super) fn parse_replies(
+        &mut self,
+        bytes: &[u8],
+        last_id: Option<u64>,
+        shared: &mut SharedState,
+    ) -> Result<usize, CloseReason> {
         let mut used = 0;
         loop {
             used += self.server.replies.pass_message(&bytes[used..]);
-            if used == bytes.len() {
+            if used == bytes.len() || last_id.is_some_and(|id| self.is_answered(id)) {
                 return Ok(used);
             }
             let step = self.codec.next_reply(&bytes[used..]);

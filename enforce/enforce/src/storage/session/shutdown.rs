@@ -31,6 +31,8 @@ pub(in super::super) enum SessionOrder {
     None,
     /// Shut down the stream to the server for writing.
     EndServerStream,
+    /// Connect to the server for this session alone.
+    ConnectServer,
 }
 
 impl ProxySession {
@@ -64,7 +66,7 @@ impl ProxySession {
         if let ClientPhase::Closed { since } = self.client.phase {
             return if is_all_answered || self.server.phase.is_ended() {
                 Err(CloseReason::Finished)
-            } else if now > since + SERVER_PATIENCE_NS {
+            } else if now > since + self.patience_without_client() {
                 Err(CloseReason::ServerSilent)
             } else {
                 Ok(SessionOrder::None)
@@ -102,14 +104,30 @@ impl ProxySession {
         }
         let is_all_parsed = self.client.input.is_empty() || !self.is_full(shared);
         let is_last_word = self.client.phase == ClientPhase::Ended && is_all_sent && is_all_parsed;
-        if is_last_word && self.server.phase == ServerPhase::Open {
-            if self.incoming.is_some() {
-                return Err(CloseReason::ClosedEarly(ProxySide::Client));
+        if is_last_word && self.incoming.is_some() && self.server.phase.can_be_told() {
+            return Err(CloseReason::ClosedEarly(ProxySide::Client));
+        }
+        if self.server.phase == ServerPhase::Shared {
+            if is_last_word && is_quiet {
+                return Err(CloseReason::Finished);
             }
+            if self.is_changing_over() && self.server.in_flight.is_empty() {
+                self.server.phase = ServerPhase::Connecting { since: now };
+                return Ok(SessionOrder::ConnectServer);
+            }
+            return Ok(SessionOrder::None);
+        }
+        if is_last_word && self.server.phase == ServerPhase::Open {
             self.server.phase = ServerPhase::Told { since: now };
             return Ok(SessionOrder::EndServerStream);
         }
         Ok(SessionOrder::None)
+    }
+
+    /// Returns the time for the server to answer a client that has disconnected, nanoseconds. The end of a session
+    /// whose requests are on a shared connection ends others, too.
+    fn patience_without_client(&self) -> u64 {
+        if self.is_sharing() { CLIENT_PATIENCE_NS } else { SERVER_PATIENCE_NS }
     }
 
     /// Abandons the client: nothing can be sent to it any more. Its waiting requests are withdrawn; replies
@@ -160,7 +178,7 @@ impl ProxySession {
 
     /// Returns true if the passing of time can end or change the session.
     pub(in super::super) fn is_timed(&self) -> bool {
-        self.server.phase != ServerPhase::Open
+        !matches!(self.server.phase, ServerPhase::Open | ServerPhase::Shared)
             || self.client.phase != ClientPhase::Open
             || !self.server.in_flight.is_empty()
             || !self.server.replies.is_written()
@@ -180,6 +198,9 @@ impl ProxySession {
         }
         if now > self.client.progress_at + CLIENT_PATIENCE_NS {
             return Err(CloseReason::ClientStalled);
+        }
+        if self.is_holding_up_others(now) {
+            return Err(CloseReason::HoldsUpOthers);
         }
         if self.stalled_since.is_some_and(|since| now > since + STALL_NS) {
             self.release_unread(shared);
@@ -291,6 +312,7 @@ impl ProxySession {
         let count = self.held_bytes
             + self.client.input.len()
             + self.server.output.len()
+            + self.server.shared_bytes
             + replies.unparsed.len()
             + replies.unwritten.len();
         shared.count_buffered(self.address, self.counted_bytes, count);

@@ -76,6 +76,7 @@ impl World {
             || session.excuse.is_some()
             || session.has_streamed
             || session.is_blocked
+            || (session.is_sharing && (self.is_sharing_blocked() || self.may_change_over(session)))
             || session.deaf_since.is_some()
             || self.has_overdue(session.network)
             || session.generation != self.generation;
@@ -86,7 +87,24 @@ impl World {
             .held
             .front()
             .filter(|held| held.work.is_data())
-            .map(|held| held.read_at.max(session.blocked_at))
+            .map(|held| held.read_at.max(session.blocked_at).max(self.sharing_blocked_at(session)))
+    }
+
+    /// Returns true if a shared connection accepts no bytes now: it is not known whose they are.
+    fn is_sharing_blocked(&self) -> bool {
+        self.open_links
+            .iter()
+            .any(|link| self.links[*link].shared.as_ref().is_some_and(|shared| shared.is_blocked))
+    }
+
+    /// Returns true if a sharing session may wait for a connection of its own.
+    fn may_change_over(&self, session: &ObservedSession) -> bool {
+        let is_same = |other: &&ObservedSession| other.network == session.network;
+        session.wants_own || self.sessions.iter().filter(is_same).any(|other| other.has_large_replies)
+    }
+
+    fn sharing_blocked_at(&self, session: &ObservedSession) -> u64 {
+        if session.is_sharing { self.shared_blocked_at } else { 0 }
     }
 
     /// Checks the third workload against its limit: the work served since the limit is in force.

@@ -5,7 +5,8 @@ use super::plan::WorldPlan;
 use super::system::{SimulatedStream, SimulatedSystem};
 use enforce::deployment::Deployment;
 use enforce::storage::{
-    ProxyEngine, ProxyOptions, ProxySnapshot, ProxyStream, StreamInterest, StreamToken, System, SystemEvent,
+    ProxyEngine, ProxyOptions, ProxySnapshot, ProxyStream, StreamInterest, StreamRole, StreamToken, System,
+    SystemEvent,
 };
 use model::{OperationError, Policy};
 use std::io::{self, IoSlice};
@@ -120,7 +121,7 @@ impl PassThrough {
         let Ok((client, peer)) = self.system.accept(front) else {
             return;
         };
-        let Ok(server) = self.system.connect(front, peer) else { return };
+        let Ok(server) = self.system.connect(front, Some(peer)) else { return };
         let streams = [client, server];
         let held = [Vec::new(), Vec::new()];
         let ended = [false; 2];
@@ -149,7 +150,11 @@ impl PassThrough {
         for side in 0..2 {
             let interest = pair.interest(side);
             let slot = u32::try_from(slot).expect("there are few");
-            let token = StreamToken { slot, serial: 0, is_server_side: side == 1 };
+            let token = StreamToken {
+                slot,
+                serial: 0,
+                role: if side == 0 { StreamRole::Client } else { StreamRole::Server },
+            };
             is_over |= self.system.watch(&mut pair.streams[side], token, interest).is_err();
         }
         if is_over {

@@ -1,8 +1,10 @@
 //! Connections of a simulated world: one end is the proxy's, the far end is a client's or a server's.
 
 use super::pipe::BytePipe;
+use super::reader::RequestReader;
 use super::server::ServerConnection;
 use enforce::storage::{StreamInterest, StreamToken};
+use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
 
@@ -15,6 +17,23 @@ pub enum FarEnd {
     Server(Box<ServerConnection>),
 }
 
+/// An observer's knowledge of a connection to the server that sessions share.
+#[derive(Debug)]
+pub struct SharedLink {
+    pub written: RequestReader,
+    /// Time at which the incomplete request was begun.
+    pub begun_at: Option<u64>,
+    /// The proxy has sent its greeting.
+    pub has_greeted: bool,
+    /// For each request on its way to the server: its session, or `None` if the proxy has added it, and the time at
+    /// which the proxy has dispatched it at the earliest.
+    pub owners: VecDeque<(Option<usize>, u64)>,
+    /// Time since which the connection may accept less than offered.
+    pub blocked_since: Option<u64>,
+    /// True if the proxy tries to write and would block, or the server has not answered the greeting.
+    pub is_blocked: bool,
+}
+
 /// One connection.
 #[derive(Debug)]
 pub struct Link {
@@ -24,6 +43,8 @@ pub struct Link {
     pub address: SocketAddr,
     /// Session that it belongs to, once the proxy has accepted it.
     pub session: Option<usize>,
+    /// The observer's knowledge of it, if sessions share it.
+    pub shared: Option<Box<SharedLink>>,
     pub far: FarEnd,
     /// From the far end to the proxy.
     pub to_proxy: BytePipe,

@@ -63,6 +63,11 @@ fn read_text(bytes: &[u8], needed: &mut usize) -> Result<SeenRequest, Unread> {
     if is_noreply && !matches!(*command, b"get" | b"gets" | b"mg" | b"mn") {
         request.reply.clear();
     }
+    let is_quiet = *command == b"mg" && words.contains(&&b"q"[..]);
+    request.is_independent = matches!(*command, b"get" | b"gets" | b"mg" | b"mn" | b"delete" | b"version")
+        && words.len() < 60
+        && !is_noreply
+        && !is_quiet;
     Ok(request)
 }
 
@@ -142,7 +147,9 @@ fn store(
     if is_noreply || (is_meta && words[2..].contains(&&b"q"[..])) {
         reply.clear();
     }
-    Ok(SeenRequest { work: DeviceWork::Write(len as u64), ..answered(line_len + len + 2, &reply) })
+    let is_independent = !is_meta && !is_noreply;
+    let work = DeviceWork::Write(len as u64);
+    Ok(SeenRequest { work, is_independent, ..answered(line_len + len + 2, &reply) })
 }
 
 fn read_binary(bytes: &[u8], needed: &mut usize) -> Result<SeenRequest, Unread> {

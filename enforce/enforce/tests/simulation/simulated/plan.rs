@@ -143,6 +143,8 @@ pub struct WorldPlan {
     pub files_max: usize,
     /// True if the proxy learns of that when it starts.
     pub are_files_known: bool,
+    /// True if clients of memcached may share connections to the server.
+    pub shares: bool,
     /// Capacity and latency of all connections; without it they are random.
     pub link: Option<(usize, u64)>,
     /// Network whose requests the server never answers.
@@ -185,6 +187,7 @@ impl WorldPlan {
             connections: 1024,
             files_max: usize::MAX,
             are_files_known: true,
+            shares: !seed.is_multiple_of(3),
             link: None,
             unanswered: None,
             is_calm,

@@ -54,6 +54,8 @@ pub struct SeenRequest {
     pub is_noop: bool,
     /// True if a proxy answers it in place of the server.
     pub is_refused: bool,
+    /// True if a proxy may send it over a connection that clients share.
+    pub is_independent: bool,
     /// Bytes that a proxy sends in its place.
     pub sent_as: Option<Vec<u8>>,
     /// Identifier of the server's call that it answers.
@@ -72,6 +74,7 @@ impl SeenRequest {
             closes: false,
             is_noop: false,
             is_refused: false,
+            is_independent: false,
             sent_as: None,
             answers_call: None,
         }

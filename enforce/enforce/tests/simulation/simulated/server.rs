@@ -56,7 +56,8 @@ impl ServerConnection {
 #[derive(Debug)]
 pub struct ServerJob {
     link: usize,
-    pub(super) session: usize,
+    /// Session whose request it is; `None` if the proxy has added it.
+    pub(super) session: Option<usize>,
     /// Earliest time at which the proxy has dispatched it.
     dispatched_at: u64,
     /// True if it no longer counts as outstanding, for a documented reason.
@@ -96,7 +97,7 @@ impl World {
         if !connection.has_greeted {
             connection.has_greeted = true;
             if protocol == Protocol::Nbd {
-                self.send_to_client(number, &greeting(), false);
+                self.send_to_client(number, &greeting(), self.links[number].session);
             }
         }
         if self.links[number].stalled_until <= now {
@@ -115,7 +116,7 @@ impl World {
         let link = &mut self.links[number];
         let bytes = link.from_proxy.pop(usize::MAX, now);
         let is_at_end = link.from_proxy.is_at_end(now);
-        let session = link.session.unwrap_or(usize::MAX);
+        let session = link.session;
         let FarEnd::Server(connection) = &mut link.far else { return };
         connection.reader.feed(&bytes);
         if !bytes.is_empty() {
@@ -133,7 +134,17 @@ impl World {
                 }
                 break;
             };
-            let on_way = self.sessions[session].on_way.pop_front().unwrap_or((false, self.now));
+            let (session, on_way) = match (session, &mut self.links[number].shared) {
+                (Some(session), _) => {
+                    let on_way = self.sessions[session].on_way.pop_front();
+                    (Some(session), on_way.unwrap_or((false, self.now)))
+                }
+                (None, Some(shared)) => {
+                    let (owner, dispatched_at) = shared.owners.pop_front().unwrap_or((None, self.now));
+                    (owner, (owner.is_none(), dispatched_at))
+                }
+                (None, None) => unreachable!("a connection to the server is for sessions"),
+            };
             self.arrive(number, session, request, on_way);
         }
         let FarEnd::Server(connection) = &mut self.links[number].far else { return };
@@ -144,7 +155,7 @@ impl World {
     fn arrive(
         &mut self,
         number: usize,
-        session: usize,
+        session: Option<usize>,
         request: SeenRequest,
         (is_added, dispatched_at): (bool, u64),
     ) {
@@ -157,19 +168,20 @@ impl World {
         let job = self.device.next_job;
         self.device.next_job += 1;
         let has_reply = !request.reply.is_empty();
-        let is_unanswered = self.plan.unanswered == Some(self.sessions[session].network);
+        let is_unanswered =
+            session.is_some_and(|session| self.plan.unanswered == Some(self.sessions[session].network));
         let is_lost = has_reply
             && !is_added
             && (is_unanswered || self.faults.strikes(FaultKind::LostReply, &mut self.dice));
         if is_lost {
-            self.sessions[session].excuse("the server has lost a request");
+            self.excuse_link(number, "the server has lost a request");
         }
         // A no-op of the client is indistinguishable from one of the proxy.
         let is_exempt = request.work == DeviceWork::Nothing || request.is_noop;
         let work = request.work;
         let len = request.len;
         self.note(|| {
-            format!("server gets job {job} of session {session}: {work:?}, {len} bytes, added: {is_added}")
+            format!("server gets job {job} of session {session:?}: {work:?}, {len} bytes, added: {is_added}")
         });
         let arrived =
             ServerJob { link: number, session, dispatched_at, is_exempt, is_added, request, is_lost };
@@ -191,18 +203,24 @@ impl World {
         let now = self.now;
         let generation = self.generation;
         let mut count = 0;
+        let mut held_up = Vec::new();
         for job in self.device.jobs.values_mut() {
-            let session = &mut self.sessions[job.session];
+            let Some(session) = job.session else { continue };
+            let session = &mut self.sessions[session];
             let is_held_up = session.deaf_since.is_some_and(|since| since + HELD_UP_NS <= now);
             session.is_uncounted |= is_held_up && session.is_blocked;
             if is_held_up {
                 session.exempt_on_way();
+                held_up.extend(job.session);
             }
             job.is_exempt |= session.is_uncounted
                 || is_held_up
                 || job.dispatched_at + COUNTED_NS <= now
                 || session.generation != generation;
             count += u32::from(!job.is_exempt);
+        }
+        for session in held_up {
+            self.exempt_shared(session);
         }
         count -= self.given_away();
         self.device.most_outstanding = self.device.most_outstanding.max(count);
@@ -220,7 +238,8 @@ impl World {
         let mut lenders = BTreeSet::new();
         for job in self.device.jobs.values().filter(|job| !job.is_exempt) {
             let overdue_at = job.dispatched_at + OVERDUE_NS;
-            let network = self.sessions[job.session].network;
+            let Some(session) = job.session else { continue };
+            let network = self.sessions[session].network;
             // A workload whose entry changes counts for two.
             let is_proven = self.device.heard_at >= overdue_at || self.configured_at >= job.dispatched_at;
             count += u32::from(overdue_at <= self.now && (is_proven || lenders.insert(network)));
@@ -233,9 +252,11 @@ impl World {
         let mut counts = [0; NETWORKS];
         // Requests of a workload whose entry has changed may count for two.
         if self.configuration == Configuration::FIRST {
-            let jobs = self.device.jobs.values();
+            let jobs = self.device.jobs.values().filter(|job| job.dispatched_at >= self.configured_at);
             for job in jobs.filter(|job| !job.is_exempt && job.request.work.is_data()) {
-                counts[self.sessions[job.session].network] += 1;
+                if let Some(session) = job.session {
+                    counts[self.sessions[session].network] += 1;
+                }
             }
         }
         let bound = self.checks.outstanding_max;
@@ -250,10 +271,20 @@ impl World {
     /// Returns true if a workload's requests may wait for one that the server should have answered.
     pub fn has_overdue(&self, network: usize) -> bool {
         let is_overdue = |dispatched_at: u64| dispatched_at + OVERDUE_NS <= self.now;
-        let jobs = self.device.jobs.values().filter(|job| self.sessions[job.session].network == network);
+        let is_own =
+            |session: Option<usize>| session.is_some_and(|session| self.sessions[session].network == network);
+        // The workload of a client may have changed since.
+        let jobs = self
+            .device
+            .jobs
+            .values()
+            .filter(|job| is_own(job.session) || job.dispatched_at < self.configured_at);
         let on_way = self.sessions.iter().filter(|session| session.network == network);
+        let shared = self.links.iter().filter_map(|link| link.shared.as_ref());
+        let mut on_shared = shared.flat_map(|shared| &shared.owners).filter(|(owner, _)| is_own(*owner));
         jobs.map(|job| job.dispatched_at).any(is_overdue)
             || on_way.flat_map(|session| &session.on_way).any(|(_, at)| is_overdue(*at))
+            || on_shared.any(|(_, at)| is_overdue(*at))
     }
 
     /// Sends a request to the device, or past it.
@@ -303,7 +334,7 @@ impl World {
         let is_added = job.is_added;
         let session = job.session;
         let len = reply.len();
-        self.note(|| format!("server answers job {number} of session {session} with {len} bytes"));
+        self.note(|| format!("server answers job {number} of session {session:?} with {len} bytes"));
         self.device.jobs.remove(&number);
         let FarEnd::Server(connection) = &mut self.links[link].far else { return };
         connection.unanswered -= 1;
@@ -314,7 +345,7 @@ impl World {
         } else {
             None
         };
-        self.send_to_client(link, &reply, is_added);
+        self.send_to_client(link, &reply, session.filter(|_| !is_added));
         if let Some(next) = next {
             self.submit(next);
         }
@@ -322,14 +353,22 @@ impl World {
         self.close_if_done(link);
     }
 
-    fn send_to_client(&mut self, number: usize, bytes: &[u8], is_added: bool) {
+    /// Sends bytes, which are for the client of this session, if of any.
+    fn send_to_client(&mut self, number: usize, bytes: &[u8], session: Option<usize>) {
         if self.links[number].is_far_gone {
             return;
         }
         let FarEnd::Server(connection) = &mut self.links[number].far else { return };
         connection.output.extend(bytes);
-        if let Some(session) = self.links[number].session.filter(|_| !is_added) {
-            self.sessions[session].on_sent_by_server(bytes);
+        match session {
+            Some(session) => self.sessions[session].on_sent_by_server(bytes, self.now),
+            // The greeting is answered.
+            None => {
+                if let Some(shared) = &mut self.links[number].shared {
+                    shared.is_blocked = false;
+                    self.shared_blocked_at = self.now + MS;
+                }
+            }
         }
     }
 
@@ -368,8 +407,8 @@ impl World {
     pub fn break_server_link(&mut self, number: usize, why: &'static str, is_reset: bool) {
         let now = self.now;
         self.note(|| format!("link {number}: {why}"));
+        self.excuse_link(number, why);
         if let Some(session) = self.links[number].session {
-            self.sessions[session].excuse(why);
             self.sessions[session].is_over = true;
         }
         let link = &mut self.links[number];
@@ -390,7 +429,7 @@ impl World {
         connection.calls.insert(call, now);
         self.faults.count(FaultKind::Callback);
         let record = record_of(&words(&[call, 0, 2, 0x4000_0000, 1, 1, 0, 0, 0, 0]));
-        self.send_to_client(number, &record, false);
+        self.send_to_client(number, &record, self.links[number].session);
         self.flush_server(number);
     }
 

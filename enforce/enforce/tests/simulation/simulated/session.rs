@@ -11,6 +11,10 @@ use wire::Protocol;
 const REQUESTS_HELD_MAX: u64 = 2 * ((1 << 20) + (64 << 10)) + (192 << 10);
 /// Number of unread reply bytes from which a client holds up its own requests.
 const DEAF_BYTES: u64 = 256 << 10;
+/// Sizes from which a client may get a connection of its own, somewhat below the proxy's, and the number of requests.
+const LARGE_REQUEST: usize = 24 << 10;
+const LARGE_REPLY: usize = 16 << 10;
+const MANY_HELD: usize = 8;
 /// Maximum number of reply bytes that a session may hold.
 const REPLIES_HELD_MAX: u64 = (4 << 20) + (192 << 10);
 
@@ -38,6 +42,14 @@ pub struct HandedRequest {
 pub struct ObservedSession {
     /// Network of its client.
     pub network: usize,
+    /// Front of its client.
+    pub front: usize,
+    /// True while it has no connection to the server of its own.
+    pub is_sharing: bool,
+    /// True if it may wait for one.
+    pub wants_own: bool,
+    /// True if it has asked for much.
+    pub has_large_replies: bool,
     /// Ordinal of its proxy among those of the world.
     pub generation: u32,
     /// Requests that the proxy has read and not handed on.
@@ -86,6 +98,10 @@ impl ObservedSession {
     pub fn new(protocol: Protocol, dialect: NbdDialect, network: usize, generation: u32) -> Self {
         Self {
             network,
+            front: 0,
+            is_sharing: false,
+            wants_own: false,
+            has_large_replies: false,
             generation,
             held: VecDeque::new(),
             protocol,
@@ -121,6 +137,11 @@ impl ObservedSession {
             self.has_streamed |= request.len >= 32 << 10;
             let sent = request.sent_as.as_ref().map_or(request.len, Vec::len);
             self.has_refused |= request.is_refused;
+            self.has_large_replies |= request.reply.len() > LARGE_REPLY;
+            self.wants_own |= !request.is_independent
+                || request.len > LARGE_REQUEST
+                || request.reply.len() > LARGE_REPLY
+                || self.held.len() >= MANY_HELD;
             if request.is_refused || sent < request.len {
                 let unsent = if request.is_refused { request.len } else { request.len - sent };
                 self.bytes[1] += unsent as u64;
@@ -164,6 +185,17 @@ impl ObservedSession {
             return Err("conservation: the server got bytes that the client did not send".to_owned());
         }
         Ok(handed)
+    }
+
+    /// Notes that the proxy has written this request of the session to a connection that sessions share.
+    pub fn on_shared(&mut self, request: &SeenRequest) {
+        self.bytes[1] += request.len as u64;
+        self.held.pop_front();
+    }
+
+    /// Returns the time at which the first request that is held was read, if it is this one.
+    pub fn first_held_at(&self, request: &SeenRequest) -> Option<u64> {
+        self.held.front().filter(|held| held.hash == request.hash).map(|held| held.read_at)
     }
 
     /// Matches a request that was handed on with the client's. Returns true if the proxy has added it
@@ -220,8 +252,15 @@ impl ObservedSession {
     }
 
     /// Notes that the server has sent bytes for the client.
-    pub fn on_sent_by_server(&mut self, bytes: &[u8]) {
+    pub fn on_sent_by_server(&mut self, bytes: &[u8], now: u64) {
         self.to_client.extend(bytes);
+        if self.is_sharing {
+            // The bytes that the proxy reads from a shared connection are of several sessions.
+            self.bytes[2] += bytes.len() as u64;
+            if self.held_replies() >= DEAF_BYTES {
+                self.deaf_since.get_or_insert(now);
+            }
+        }
     }
 
     /// Notes that the client has received these bytes.

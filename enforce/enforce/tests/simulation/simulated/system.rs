@@ -5,6 +5,7 @@ use super::link::FarEnd;
 use super::nbd_reader::NbdDialect;
 use super::plan::MS;
 use super::reader::RequestReader;
+use super::session::HandedRequest;
 use super::tamper::ProxyMistake;
 use super::world::{World, WorldEvent};
 use enforce::storage::{ProxyStream, StreamInterest, StreamToken, System, SystemEvent};
@@ -12,6 +13,7 @@ use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use wire::Protocol;
 
 /// Maximum number of consecutive rounds with ready events but without progress.
 const CIRCLES_MAX: u64 = 400;
@@ -98,16 +100,29 @@ impl System for SimulatedSystem {
         self.0.borrow_mut().reports_clients = are_reported;
     }
 
-    fn connect(&mut self, front: usize, client: SocketAddr) -> io::Result<SimulatedStream> {
+    fn may_share(&self, front: usize) -> bool {
+        self.0.borrow().shares(front)
+    }
+
+    fn connect(&mut self, front: usize, client: Option<SocketAddr>) -> io::Result<SimulatedStream> {
         let mut world = self.0.borrow_mut();
         let World { faults, dice, .. } = &mut *world;
         if faults.strikes(FaultKind::ConnectFails, dice) {
+            if world.shares(front) {
+                world.excuse_sharing(front, "the proxy could not connect");
+            }
             return Err(io::ErrorKind::AddrNotAvailable.into());
         }
         if !world.open_file() {
+            if world.shares(front) {
+                world.excuse_sharing(front, "there were no files");
+            }
             return Err(io::Error::from_raw_os_error(NO_FILES));
         }
-        let link = world.open_server_link(front, client);
+        let link = match client {
+            Some(client) => world.open_server_link(front, client),
+            None => world.open_shared_link(front),
+        };
         drop(world);
         Ok(self.open(link))
     }
@@ -124,6 +139,12 @@ impl System for SimulatedSystem {
         if link.watched.is_none() && faults.strikes(FaultKind::WatchFails, dice) {
             if let Some(session) = link.session {
                 sessions[session].excuse("the kernel could not watch it");
+            }
+            let front = link.shared.as_ref().map(|_| link.front);
+            for session in sessions.iter_mut().filter(|session| session.is_sharing) {
+                if front == Some(session.front) {
+                    session.excuse("the kernel could not watch a shared connection");
+                }
             }
             // No space for another watch, or no memory.
             return Err(io::Error::from_raw_os_error(dice.pick(&[28, 12])));
@@ -170,6 +191,10 @@ impl World {
         }
         self.progress += 1;
         self.cpu_ns += self.plan.cpu.connect_ns;
+        if self.shares(front) {
+            let session = self.begin_session(link);
+            (self.sessions[session].is_sharing, self.sessions[session].is_blocked) = (true, false);
+        }
         Ok(link)
     }
 
@@ -228,11 +253,13 @@ impl World {
         self.progress += 1;
         self.schedule(now + latency, WorldEvent::Look(number));
         self.note(|| format!("proxy reads {} bytes of link {number}", bytes.len()));
+        if !is_client {
+            self.device.heard_at = now;
+        }
         if let Some(session) = session {
             let observed = if is_client {
                 self.sessions[session].on_read_from_client(&bytes, now)
             } else {
-                self.device.heard_at = now;
                 self.sessions[session].on_read_from_server(bytes.len(), now)
             };
             if let Err(message) = observed {
@@ -272,6 +299,8 @@ impl World {
             self.note_blocked(number, is_client);
         } else if let Some(session) = self.links[number].session.filter(|_| !is_client) {
             self.sessions[session].is_blocked = false;
+        } else if let Some(shared) = self.links[number].shared.as_mut().filter(|shared| shared.has_greeted) {
+            (shared.is_blocked, self.shared_blocked_at) = (false, now);
         }
         let mut passed = Vec::with_capacity(count);
         for piece in pieces {
@@ -286,6 +315,11 @@ impl World {
             && let Some(session) = self.links[number].session.filter(|_| !is_client)
         {
             self.sessions[session].blocked_since = None;
+        }
+        let shared = self.links[number].shared.as_mut();
+        // The requests behind the greeting wait for its answer.
+        if let Some(shared) = shared.filter(|shared| count == len && !shared.is_blocked) {
+            shared.blocked_since = None;
         }
         self.cpu_ns += self.plan.cpu.copying_ns(count);
         self.note(|| format!("proxy writes {count} of {len} bytes to link {number}"));
@@ -304,6 +338,10 @@ impl World {
     /// Notes that the server does not accept the proxy's bytes.
     fn note_blocked(&mut self, number: usize, is_client: bool) {
         let now = self.now;
+        if let Some(shared) = &mut self.links[number].shared {
+            shared.is_blocked = true;
+            shared.blocked_since.get_or_insert(now);
+        }
         if let Some(session) = self.links[number].session.filter(|_| !is_client) {
             let session = &mut self.sessions[session];
             (session.blocked_at, session.is_blocked) = (now, true);
@@ -333,6 +371,9 @@ impl World {
             }
             None => bytes.to_vec(),
         };
+        if self.links[number].shared.is_some() {
+            self.pass_shared(number, &passed);
+        }
         let Some(number) = self.links[number].session else { return passed };
         match self.sessions[number].on_written_to_server(&passed, now) {
             Ok(handed) => {
@@ -343,6 +384,57 @@ impl World {
             Err(message) => self.violate(&format!("{message} (session {number})")),
         }
         passed
+    }
+
+    /// Matches requests on a connection that sessions share with those of sessions.
+    fn pass_shared(&mut self, number: usize, bytes: &[u8]) {
+        let now = self.now;
+        let Some(mut shared) = self.links[number].shared.take() else { return };
+        let front = self.links[number].front;
+        shared.written.feed(bytes);
+        let mut begun_at = shared.begun_at.take().unwrap_or(now);
+        while let Some(request) = shared.written.next_request() {
+            if !std::mem::replace(&mut shared.has_greeted, true) {
+                if !request.is_noop {
+                    self.violate("conservation: the server got a request before the greeting");
+                }
+                shared.owners.push_back((None, now));
+                continue;
+            }
+            let generation = self.generation;
+            let sharing = self.sessions.iter().enumerate().filter(|(_, session)| {
+                session.is_sharing && session.front == front && session.generation == generation
+            });
+            // Several may have sent the same; of one whose client has gone the proxy may not know yet.
+            let owner = sharing
+                .filter_map(|(owner, session)| {
+                    Some((session.is_over, session.first_held_at(&request)?, owner))
+                })
+                .min()
+                .map(|(.., owner)| owner);
+            let dispatched_at = begun_at.min(shared.blocked_since.unwrap_or(u64::MAX));
+            shared.owners.push_back((owner, dispatched_at));
+            match owner {
+                Some(owner) => {
+                    self.sessions[owner].on_shared(&request);
+                    let begun_at = dispatched_at;
+                    self.check_handed(owner, &HandedRequest { request, begun_at, is_added: false });
+                }
+                // A no-op in place of a request that the proxy answers.
+                None if request.is_noop => {}
+                None => {
+                    self.violate("conservation: the server got a request that no client sent first, or twice")
+                }
+            }
+            begun_at = now;
+        }
+        shared.begun_at = (!shared.written.is_between()).then_some(begun_at);
+        self.links[number].shared = Some(shared);
+    }
+
+    /// Returns true if the clients of a front share connections to the server.
+    pub fn shares(&self, front: usize) -> bool {
+        self.plan.shares && self.plan.fronts[front] == Protocol::Memcached
     }
 
     /// Advances time until an event that the proxy waits for, or until an instant.

@@ -4,10 +4,11 @@ use super::client::SimulatedClient;
 use super::configuration::Configuration;
 use super::dice::Dice;
 use super::faults::{FaultKind, FaultLog};
-use super::link::{FarEnd, Link};
+use super::link::{FarEnd, Link, SharedLink};
 use super::nbd_reader::NbdDialect;
 use super::pipe::BytePipe;
 use super::plan::{ClientStyle, MS, SECOND, WorldPlan};
+use super::reader::RequestReader;
 use super::server::{ServerConnection, ServerDevice};
 use super::session::ObservedSession;
 use super::tamper::Tampering;
@@ -139,6 +140,8 @@ pub struct World {
     pub limit_level: (f64, u64),
     /// Mistakes injected between the proxy and the server.
     pub tampering: Option<Tampering>,
+    /// Time at which a shared connection last accepted less than offered.
+    pub shared_blocked_at: u64,
     /// Requests that were passed over in this round: session, level bound, and message.
     pub overtaken: Vec<(usize, u32, String)>,
     heap: BinaryHeap<Reverse<(u64, u64, WorldEvent)>>,
@@ -192,6 +195,7 @@ impl World {
             longest_call_ns: 0,
             limit_level: (0.0, SECOND),
             tampering: None,
+            shared_blocked_at: 0,
             overtaken: Vec::new(),
             heap: BinaryHeap::new(),
             scheduled: 0,
@@ -276,6 +280,7 @@ impl World {
             front,
             address,
             session: None,
+            shared: None,
             far,
             to_proxy: BytePipe::new(capacity),
             from_proxy: BytePipe::new(answers),
@@ -299,36 +304,97 @@ impl World {
         let link = self.add_link(front, client, far);
         let of_client = |link: &Link| link.address == client && matches!(link.far, FarEnd::Client(_));
         let client_link = self.links.iter().rposition(of_client).expect("the proxy connects for a client");
-        let (network, is_odd) = match self.links[client_link].far {
-            FarEnd::Client(number) => {
-                let plan = &self.clients[number].plan;
-                (plan.network, !plan.style.is_ordinary())
-            }
-            FarEnd::Server(_) => unreachable!("it is the link of a client"),
+        let session = match self.links[client_link].session {
+            Some(session) => session,
+            None => self.begin_session(client_link),
         };
-        let session = self.sessions.len();
-        let mut observed = ObservedSession::new(protocol, dialect, network, self.generation);
-        observed.is_odd = is_odd;
-        self.sessions.push(observed);
+        let observed = &mut self.sessions[session];
+        (observed.is_sharing, observed.is_blocked, observed.blocked_at) = (false, true, self.now);
         self.links[link].session = Some(session);
+        self.establish(front, link);
+        link
+    }
+
+    /// Begins the observation of an accepted client.
+    pub fn begin_session(&mut self, client_link: usize) -> usize {
+        let Link { front, far, .. } = &self.links[client_link];
+        let FarEnd::Client(number) = *far else { unreachable!("it is the link of a client") };
+        let protocol = self.plan.fronts[*front];
+        let dialect = NbdDialect::new(self.plan.nbd.0, self.plan.nbd.1);
+        let plan = &self.clients[number].plan;
+        let session = self.sessions.len();
+        let mut observed = ObservedSession::new(protocol, dialect, plan.network, self.generation);
+        observed.is_odd = !plan.style.is_ordinary();
+        observed.front = *front;
+        self.sessions.push(observed);
         self.links[client_link].session = Some(session);
+        self.note(|| format!("session {session} begins: link {client_link}"));
+        session
+    }
+
+    /// Begins a connection to the server that sessions share; returns the number of its link.
+    pub fn open_shared_link(&mut self, front: usize) -> usize {
+        let protocol = self.plan.fronts[front];
+        let dialect = NbdDialect::new(self.plan.nbd.0, self.plan.nbd.1);
+        let far = FarEnd::Server(Box::new(ServerConnection::new(protocol, dialect)));
+        let link = self.add_link(front, SocketAddr::from(([10, 0, 0, 1], 1)), far);
+        self.links[link].shared = Some(Box::new(SharedLink {
+            written: RequestReader::new(protocol, dialect),
+            begun_at: None,
+            has_greeted: false,
+            owners: VecDeque::new(),
+            is_blocked: true,
+            blocked_since: Some(self.now),
+        }));
+        self.establish(front, link);
+        link
+    }
+
+    /// Notes an excuse for the end of a connection to the server: of its session, or of all that may have requests
+    /// on it.
+    pub fn excuse_link(&mut self, number: usize, why: &'static str) {
+        if let Some(session) = self.links[number].session {
+            self.sessions[session].excuse(why);
+        } else if self.links[number].shared.is_some() {
+            self.excuse_sharing(self.links[number].front, why);
+        }
+    }
+
+    /// Stops counting the requests of a session that the server has not read from shared connections.
+    pub fn exempt_shared(&mut self, session: usize) {
+        for shared in self.links.iter_mut().filter_map(|link| link.shared.as_mut()) {
+            let owned = shared.owners.iter_mut().filter(|(owner, _)| *owner == Some(session));
+            owned.for_each(|(_, dispatched_at)| *dispatched_at = 0);
+        }
+    }
+
+    /// Notes an excuse for the end of all sessions of a front that share connections.
+    pub fn excuse_sharing(&mut self, front: usize, why: &'static str) {
+        for session in self.sessions.iter_mut().filter(|session| session.is_sharing && session.front == front)
+        {
+            session.excuse(why);
+        }
+    }
+
+    /// Decides when the proxy's connection to the server is established, if at all.
+    fn establish(&mut self, front: usize, link: usize) {
         let mut made_at = self.now + self.links[link].latency_ns;
         if self.faults.strikes(FaultKind::ConnectSlow, &mut self.dice) {
             made_at += self.dice.between(1, 1500) * MS;
         }
         if self.fronts[front].is_down || self.faults.strikes(FaultKind::ConnectRefused, &mut self.dice) {
             self.links[link].is_refused = true;
-            self.sessions[session].excuse("the server refused the connection");
+            self.excuse_link(link, "the server refused the connection");
         }
         if self.faults.strikes(FaultKind::ConnectNever, &mut self.dice) {
-            self.sessions[session].excuse("the connection to the server is never made");
+            self.excuse_link(link, "the connection to the server is never made");
         } else {
             self.links[link].made_at = Some(made_at);
         }
         self.schedule(made_at, WorldEvent::Look(link));
         let at = self.links[link].made_at;
-        self.note(|| format!("session {session} begins: links {client_link} and {link}, {protocol:?}, network {network}, made at {at:?}"));
-        link
+        let session = self.links[link].session;
+        self.note(|| format!("link {link} to the server, session {session:?}, made at {at:?}"));
     }
 
     /// Returns the number of files that the proxy has open.
@@ -369,8 +435,9 @@ impl World {
     pub fn exempt_session(&mut self, session: usize) {
         self.sessions[session].is_uncounted |= self.sessions[session].is_blocked;
         self.sessions[session].exempt_on_way();
+        self.exempt_shared(session);
         for job in self.device.jobs.values_mut() {
-            job.is_exempt |= job.session == session;
+            job.is_exempt |= job.session == Some(session);
         }
     }
 

@@ -1,0 +1,197 @@
+//! Clients of memcached share connections to the server: few of them, with the answers of each client for itself, and
+//! none where the server wants to know its clients.
+
+mod proxy;
+
+use enforce::storage::ProxyOptions;
+use proxy::{Running, Server, deployment, profile};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+/// Sends a request and reads lines up to one of these.
+fn ask(stream: &mut TcpStream, request: &[u8], ends: &[&str]) -> String {
+    stream.write_all(request).expect("the proxy reads");
+    let mut answer = String::new();
+    let mut byte = [0];
+    while !(answer.ends_with('\n') && ends.iter().any(|end| answer.lines().last() == Some(end))) {
+        stream.read_exact(&mut byte).unwrap_or_else(|error| panic!("{error} behind {answer:?}"));
+        answer.push(char::from(byte[0]));
+    }
+    answer
+}
+
+/// Connections that a memcached has now, the asking one and its listener included.
+fn connections_of(server: &Server) -> u64 {
+    let mut stream = TcpStream::connect(server.address).unwrap();
+    let stats = ask(&mut stream, b"stats\r\n", &["END"]);
+    let count = stats.lines().find_map(|line| line.strip_prefix("STAT curr_connections ")).expect("a count");
+    count.trim().parse().unwrap()
+}
+
+#[test]
+fn two_hundred_clients_share_a_few_connections() {
+    let Some(server) = Server::memcached() else { return };
+    let base = connections_of(&server);
+    let proxy = Running::plain("memcached", server.address);
+    let mut clients: Vec<TcpStream> = (0..200).map(|_| proxy.connect()).collect();
+    for round in 0..5 {
+        for (number, client) in clients.iter_mut().enumerate() {
+            let value = format!("{number}:{round}");
+            let set = format!("set key{number} 0 0 {}\r\n{value}\r\n", value.len());
+            client.write_all(format!("{set}get key{number}\r\n").as_bytes()).unwrap();
+        }
+        for (number, client) in clients.iter_mut().enumerate() {
+            let value = format!("{number}:{round}");
+            let expected = format!("STORED\r\nVALUE key{number} 0 {}\r\n{value}\r\nEND\r\n", value.len());
+            assert_eq!(ask(client, b"", &["END"]), expected);
+        }
+    }
+    let shared = connections_of(&server) - base;
+    assert!((1..=16).contains(&shared), "200 clients have {shared} connections to the server");
+    // A client whose request depends on its connection gets one, and keeps its order.
+    let answer = ask(&mut clients[0], b"get key0\r\nverbosity 1\r\nget key0\r\nmn\r\n", &["MN"]);
+    assert_eq!(answer, "VALUE key0 0 3\r\n0:4\r\nEND\r\nOK\r\nVALUE key0 0 3\r\n0:4\r\nEND\r\nMN\r\n");
+    assert!(connections_of(&server) - base <= shared + 1);
+    drop(clients);
+    let report = proxy.drain();
+    assert_eq!((report.snapshot.cut, report.snapshot.buffered_bytes, report.snapshot.outstanding), (0, 0, 0));
+}
+
+#[test]
+fn without_sharing_each_client_has_a_connection() {
+    let Some(server) = Server::memcached() else { return };
+    let base = connections_of(&server);
+    let hosts = proxy::apart(deployment("memcached", server.address, "", ""));
+    let proxy = Running::start(ProxyOptions::new("ssd", hosts, None, profile()));
+    let mut clients: Vec<TcpStream> = (0..20).map(|_| proxy.connect()).collect();
+    for client in &mut clients {
+        assert_eq!(ask(client, b"get none\r\n", &["END"]), "END\r\n");
+    }
+    assert_eq!(connections_of(&server) - base, 20);
+}
+
+#[test]
+fn clients_of_a_server_that_wants_passwords_stay_apart() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "user:word\n").unwrap();
+    let args = format!("-u root -l 127.0.0.1 -p PORT -U 0 -Y {}", file.path().display());
+    let Some(server) = Server::start("memcached", &args) else { return };
+    let proxy = Running::plain("memcached", server.address);
+    for _ in 0..3 {
+        let mut known = proxy.connect();
+        let mut unknown = proxy.connect();
+        assert_eq!(ask(&mut known, b"set x 0 0 9\r\nuser word\r\n", &["STORED"]), "STORED\r\n");
+        assert_eq!(ask(&mut known, b"set secret 0 0 1\r\ns\r\n", &["STORED"]), "STORED\r\n");
+        assert_eq!(ask(&mut known, b"get secret\r\n", &["END"]), "VALUE secret 0 1\r\ns\r\nEND\r\n");
+        let refusal = "CLIENT_ERROR unauthenticated";
+        assert_eq!(ask(&mut unknown, b"get secret\r\n", &[refusal]), format!("{refusal}\r\n"));
+        assert_eq!(ask(&mut known, b"get secret\r\n", &["END"]), "VALUE secret 0 1\r\ns\r\nEND\r\n");
+    }
+}
+
+/// A server of this test on a thread for each connection, which answers lines.
+fn line_server(
+    answer: impl Fn(&str) -> Option<Vec<u8>> + Send + Sync + 'static,
+) -> (SocketAddr, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let count = Arc::new(AtomicU64::new(0));
+    let counted = count.clone();
+    let answer = Arc::new(answer);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            counted.fetch_add(1, SeqCst);
+            let answer = answer.clone();
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+                while let Some(Ok(line)) = lines.next() {
+                    let Some(said) = answer(line.trim_end()) else { return };
+                    if (&stream).write_all(&said).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    (address, count)
+}
+
+/// Servers of other make may know no version, or hang up at it: nothing of their clients is lost.
+#[test]
+fn a_server_without_a_version_is_not_shared() {
+    for version in [None, Some(b"ERROR\r\n".to_vec()), Some(Vec::new())] {
+        let is_silent = version.as_ref().is_some_and(Vec::is_empty);
+        let (address, connections) = line_server(move |line| match line {
+            "version" => version.clone(),
+            _ => Some(b"END\r\n".to_vec()),
+        });
+        let proxy = Running::plain("memcached", address);
+        let mut clients: Vec<TcpStream> = (0..10).map(|_| proxy.connect()).collect();
+        for client in &mut clients {
+            client.write_all(b"get a\r\nget b\r\n").unwrap();
+        }
+        for client in &mut clients {
+            assert_eq!(ask(client, b"", &["END"]), "END\r\n");
+            assert_eq!(ask(client, b"", &["END"]), "END\r\n");
+        }
+        assert!(connections.load(SeqCst) >= 11, "each has a connection, and one was tried");
+        assert_eq!(proxy.drain().snapshot.cut, 0, "silent: {is_silent}");
+    }
+}
+
+/// A request at which the server hangs up ends the clients that wait behind it, once: then it is alone on its
+/// connection for a minute.
+#[test]
+fn a_request_that_breaks_connections_breaks_a_shared_one_once() {
+    let (address, _) = line_server(|line| match line {
+        "version" => Some(b"VERSION 1.6\r\n".to_vec()),
+        "get poison" => None,
+        _ => Some(b"END\r\n".to_vec()),
+    });
+    let proxy = Running::plain("memcached", address);
+    let mut first = proxy.connect();
+    let mut others: Vec<TcpStream> = (0..4).map(|_| proxy.connect()).collect();
+    for client in [&mut first].into_iter().chain(&mut others) {
+        assert_eq!(ask(client, b"get a\r\n", &["END"]), "END\r\n");
+    }
+    for _ in 0..5 {
+        let mut poisoned = proxy.connect();
+        poisoned.write_all(b"get poison\r\n").unwrap();
+        assert_eq!(poisoned.read(&mut [0]).unwrap(), 0);
+        // They have nothing to wait for at that moment.
+        for client in &mut others {
+            assert_eq!(ask(client, b"get a\r\n", &["END"]), "END\r\n");
+        }
+    }
+    assert_eq!(proxy.drain().snapshot.cut, 5, "only the clients that asked for it");
+}
+
+/// A client that does not read large values holds up others of its kind for seconds at most.
+#[test]
+fn a_client_that_reads_nothing_holds_up_others_for_a_moment() {
+    let Some(server) = Server::memcached() else { return };
+    let mut direct = TcpStream::connect(server.address).unwrap();
+    let value = vec![b'x'; 7 << 20];
+    let head = format!("set large 0 0 {}\r\n", value.len());
+    let set = [head.as_bytes(), &value, b"\r\n"].concat();
+    assert_eq!(ask(&mut direct, &set, &["STORED"]), "STORED\r\n");
+    let proxy = Running::plain("memcached", server.address);
+    let mut other = proxy.connect();
+    assert_eq!(ask(&mut other, b"get none\r\n", &["END"]), "END\r\n");
+    let mut deaf: Vec<TcpStream> = (0..8).map(|_| proxy.connect()).collect();
+    for stream in &mut deaf {
+        stream.write_all(b"get large\r\n").unwrap();
+    }
+    let begun = Instant::now();
+    let mut longest = Duration::ZERO;
+    while begun.elapsed() < Duration::from_secs(4) {
+        let asked = Instant::now();
+        assert_eq!(ask(&mut other, b"get none\r\n", &["END"]), "END\r\n");
+        longest = longest.max(asked.elapsed());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(longest < Duration::from_secs(3), "it waited for {longest:?}");
+}
