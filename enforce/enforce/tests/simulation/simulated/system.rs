@@ -423,7 +423,9 @@ impl World {
                 // A no-op in place of a request that the proxy answers.
                 None if request.is_noop => {}
                 None => {
-                    self.violate("conservation: the server got a request that no client sent first, or twice")
+                    self.violate(
+                        "conservation: the server got a request that no client sent first, or twice",
+                    );
                 }
             }
             begun_at = now;
