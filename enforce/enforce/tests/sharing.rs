@@ -8,7 +8,7 @@ use proxy::{Running, Server, deployment, profile};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 /// Sends a request and reads lines up to one of these.
@@ -92,9 +92,9 @@ fn clients_of_a_server_that_wants_passwords_stay_apart() {
     }
 }
 
-/// A server of this test on a thread for each connection, which answers lines.
+/// A server of this test on a thread for each connection, which answers lines, by the number of the connection.
 fn line_server(
-    answer: impl Fn(&str) -> Option<Vec<u8>> + Send + Sync + 'static,
+    answer: impl Fn(u64, &str) -> Option<Vec<u8>> + Send + Sync + 'static,
 ) -> (SocketAddr, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -103,12 +103,12 @@ fn line_server(
     let answer = Arc::new(answer);
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            counted.fetch_add(1, SeqCst);
+            let number = counted.fetch_add(1, SeqCst);
             let answer = answer.clone();
             std::thread::spawn(move || {
                 let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
                 while let Some(Ok(line)) = lines.next() {
-                    let Some(said) = answer(line.trim_end()) else { return };
+                    let Some(said) = answer(number, line.trim_end()) else { return };
                     if (&stream).write_all(&said).is_err() {
                         return;
                     }
@@ -124,7 +124,7 @@ fn line_server(
 fn a_server_without_a_version_is_not_shared() {
     for version in [None, Some(b"ERROR\r\n".to_vec()), Some(Vec::new())] {
         let is_silent = version.as_ref().is_some_and(Vec::is_empty);
-        let (address, connections) = line_server(move |line| match line {
+        let (address, connections) = line_server(move |_, line| match line {
             "version" => version.clone(),
             _ => Some(b"END\r\n".to_vec()),
         });
@@ -142,31 +142,92 @@ fn a_server_without_a_version_is_not_shared() {
     }
 }
 
-/// A request at which the server hangs up ends the clients that wait behind it, once: then it is alone on its
-/// connection for a minute.
+/// Keeps a slow request of a client outstanding, and counts how often its connection ends.
+fn ask_slowly(proxy: &Running, is_over: &AtomicBool) -> u64 {
+    let mut ends = 0;
+    let mut stream = proxy.connect();
+    while !is_over.load(SeqCst) {
+        stream.write_all(b"get slow\r\n").unwrap();
+        if stream.read_exact(&mut [0; 5]).is_err() {
+            ends += 1;
+            stream = proxy.connect();
+        }
+    }
+    ends
+}
+
+/// A request at which the server hangs up ends the clients that wait on the same connection. Then nothing is shared
+/// for a minute, and it ends its own client only.
 #[test]
 fn a_request_that_breaks_connections_breaks_a_shared_one_once() {
-    let (address, _) = line_server(|line| match line {
+    let (address, _) = line_server(|_, line| match line {
         "version" => Some(b"VERSION 1.6\r\n".to_vec()),
         "get poison" => None,
-        _ => Some(b"END\r\n".to_vec()),
+        _ => {
+            std::thread::sleep(Duration::from_millis(3));
+            Some(b"END\r\n".to_vec())
+        }
     });
     let proxy = Running::plain("memcached", address);
-    let mut first = proxy.connect();
-    let mut others: Vec<TcpStream> = (0..4).map(|_| proxy.connect()).collect();
-    for client in [&mut first].into_iter().chain(&mut others) {
-        assert_eq!(ask(client, b"get a\r\n", &["END"]), "END\r\n");
-    }
-    for _ in 0..5 {
+    let is_over = AtomicBool::new(false);
+    let poison = || {
         let mut poisoned = proxy.connect();
         poisoned.write_all(b"get poison\r\n").unwrap();
         assert_eq!(poisoned.read(&mut [0]).unwrap(), 0);
-        // They have nothing to wait for at that moment.
-        for client in &mut others {
-            assert_eq!(ask(client, b"get a\r\n", &["END"]), "END\r\n");
+    };
+    let count = |poisons: usize| {
+        is_over.store(false, SeqCst);
+        std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..4).map(|_| scope.spawn(|| ask_slowly(&proxy, &is_over))).collect();
+            for _ in 0..poisons {
+                std::thread::sleep(Duration::from_millis(40));
+                poison();
+            }
+            is_over.store(true, SeqCst);
+            clients.into_iter().map(|client| client.join().unwrap()).sum::<u64>()
+        })
+    };
+    let ended = count(1);
+    println!("the first one ended {ended} of 4 others");
+    assert_eq!(count(10), 0, "afterwards it ends its own client only");
+}
+
+/// While connections are begun that never open, sharing ends. A client with requests on an open one gets its answers
+/// in order.
+#[test]
+fn answers_stay_in_order_when_sharing_ends() {
+    let (address, _) = line_server(|number, line| match line.split_once(' ') {
+        None if number > 0 => Some(Vec::new()),
+        None => Some(b"VERSION 1.6\r\n".to_vec()),
+        Some((_, key)) => {
+            // So slow that others want another connection.
+            std::thread::sleep(Duration::from_micros(1500));
+            Some(format!("VALUE {key} 0 1\r\nx\r\nEND\r\n").into_bytes())
         }
-    }
-    assert_eq!(proxy.drain().snapshot.cut, 5, "only the clients that asked for it");
+    });
+    let proxy = Running::plain("memcached", address);
+    std::thread::scope(|scope| {
+        for client in 0..6 {
+            let proxy = &proxy;
+            scope.spawn(move || {
+                let mut stream = proxy.connect();
+                let begun = Instant::now();
+                let mut number = 0;
+                let key = |number: u32| format!("{client}:{number}");
+                stream.write_all(format!("get {}\r\n", key(0)).as_bytes()).unwrap();
+                while begun.elapsed() < Duration::from_millis(2500) {
+                    // The next request is sent before the answer to the last one.
+                    stream.write_all(format!("get {}\r\n", key(number + 1)).as_bytes()).unwrap();
+                    let expected = format!("VALUE {} 0 1\r\nx\r\nEND\r\n", key(number));
+                    assert_eq!(ask(&mut stream, b"", &["END"]), expected);
+                    number += 1;
+                }
+                assert!(number > 20, "client {client} had {number} answers");
+                assert_eq!(ask(&mut stream, b"", &["END"]).lines().count(), 3);
+            });
+        }
+    });
+    assert_eq!(proxy.drain().snapshot.cut, 0);
 }
 
 /// A client that does not read large values holds up others of its kind for seconds at most.

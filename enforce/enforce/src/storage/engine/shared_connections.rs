@@ -35,12 +35,12 @@ impl<S: System> ProxyEngine<S> {
         let entry = &mut self.sessions[slot];
         let Some((id, bytes)) = entry.session.take_shared_request() else { return Ok(()) };
         let serial = entry.serial;
-        if self.pool.rules(entry.front, self.shared.now).is_none() {
-            return self.take_back(slot, bytes);
-        }
         let number = match entry.carrier {
             // Its replies have to come in order.
             Some(carrier) => carrier,
+            None if self.pool.rules(entry.front, self.shared.now).is_none() => {
+                return self.take_back(slot, bytes);
+            }
             None => self.choose_carrier(slot)?,
         };
         self.sessions[slot].carrier = Some(number);
@@ -255,7 +255,14 @@ impl<S: System> ProxyEngine<S> {
             };
             let slot = awaited.slot;
             let id = awaited.id;
-            let entry = &mut self.sessions[slot];
+            let serial = awaited.serial;
+            let entry = self.sessions.get_mut(slot);
+            let Some(entry) = entry.filter(|entry| entry.serial == serial && entry.carrier == Some(number))
+            else {
+                // By the invariants this does not happen. No client may get the answer to another one.
+                debug_assert!(false, "a reply is awaited by a session");
+                return Err(CloseReason::ClosedEarly(ProxySide::Server));
+            };
             let (count, is_complete) = entry.session.receive_shared(&bytes[used..], id, &mut self.shared)?;
             used += count;
             if self.ready.last() != Some(&slot) {
@@ -309,6 +316,8 @@ impl<S: System> ProxyEngine<S> {
     fn close_shared(&mut self, number: usize, reason: Option<&CloseReason>) {
         let Some(connection) = self.pool.remove(number) else { return };
         if let Some(reason) = reason.filter(|_| !connection.awaited.is_empty()) {
+            // Another time, the request that may be the cause breaks the connection of its own client only.
+            self.pool.paused_until[connection.sharers.front] = self.shared.now + PAUSE_NS;
             let server = &self.server;
             self.log
                 .write(self.shared.now, || format!("{server}: a connection that clients share: {reason}"));
