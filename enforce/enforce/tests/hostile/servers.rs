@@ -3,7 +3,8 @@
 use crate::codec::Protocol;
 use crate::honest::{beside_honest_clients, drain_empty, proxy_apart, read_to_end, wait_for_status};
 use crate::mini::Mini;
-use crate::proxy::{Running, say};
+use crate::proxy::{Running, apart, deployment, profile, say};
+use enforce::storage::ProxyOptions;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
@@ -65,7 +66,8 @@ fn a_server_that_is_not_there_is_asked_again_by_the_next_client() {
 #[test]
 fn a_server_that_does_not_hang_up_is_left() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let proxy = Running::plain("memcached", listener.local_addr().unwrap());
+    let hosts = apart(deployment("memcached", listener.local_addr().unwrap(), "", ""));
+    let proxy = Running::start(ProxyOptions::new("ssd", hosts, None, profile()));
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut said = Vec::new();
