@@ -78,12 +78,13 @@ fn witness(netns: &str, at: SocketAddr) -> Receiver<Seen> {
     seen
 }
 
-/// Returns hosts with a front for memcached for each tuple, with its further fields.
+/// Returns hosts with a front for memcached for each tuple, with its further fields. Each client has a connection to
+/// the server of its own.
 fn hosts(fronts: &[(SocketAddr, SocketAddr, &str)]) -> String {
     let mut text = String::new();
     for (listen, forward, fields) in fronts {
         text += &format!(
-            "{{ protocol = \"memcached\", listen = \"{listen}\", forward = \"{forward}\", {fields} }},"
+            "{{ protocol = \"memcached\", listen = \"{listen}\", forward = \"{forward}\", share = false, {fields} }},"
         );
     }
     format!(
