@@ -327,7 +327,13 @@ fn large_answers_are_called_large() {
     }
     let Some((_server, address)) = memcached(REAL_TIME) else { return };
     let key = |number: u64| if number.is_multiple_of(25) { "large" } else { "small" };
-    let found = finding(address, |is_over| ask(address, is_over, key), || wait(OBSERVED));
+    let observe = || {
+        let before = stolen();
+        let found = finding(address, |is_over| ask(address, is_over, key), || wait(OBSERVED));
+        // A host that takes much CPU time may make that the tail's cause.
+        (stolen() == before || !sentence(&found).contains("taken by the hypervisor")).then_some(found)
+    };
+    let found = (0..4).find_map(|_| observe()).expect("the host leaves some seconds alone");
     check_named(&found, &["work", "network, going out"], "large answers");
 }
 
