@@ -82,7 +82,7 @@ pub enum LoadTarget {
         name: String,
         /// The check of the server's certificate.
         check: CertificateCheck,
-        /// What is asked inside of TLS.
+        /// Target inside of TLS.
         target: Box<LoadTarget>,
     },
     /// Bytes that the server sends back, over TCP.

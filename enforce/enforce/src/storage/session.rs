@@ -1,4 +1,4 @@
-//! A session: a client's connection and the connection to the server behind it, as a state machine. Inputs
+//! A session: a client's connection and its own connection to the server, or those it shares, as a state machine. Inputs
 //! are bytes read and instants; outputs are bytes to write and the events wanted of both connections.
 //!
 //! Requests are parsed from the client's bytes, wait in the queue with their bytes, and are handed to the

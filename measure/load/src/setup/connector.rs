@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 #[derive(Debug, Clone)]
 pub(crate) struct Connector {
     pub(crate) workload_name: String,
-    /// What is asked, without the TLS around it.
+    /// Target inside of TLS, if there is any.
     target: LoadTarget,
     tls: Option<TlsClient>,
     dialer: Dialer,

@@ -41,7 +41,6 @@ impl ProxySession {
         bytes: &[u8],
         shared: &mut SharedState,
     ) -> Result<(), CloseReason> {
-        self.server.read_at = shared.now;
         // The usual case: only an incomplete head at the end is copied.
         if self.server.replies.unparsed.is_empty() {
             let used = self.parse_replies(bytes, None, shared)?;
@@ -64,6 +63,7 @@ impl ProxySession {
         last_id: Option<u64>,
         shared: &mut SharedState,
     ) -> Result<usize, CloseReason> {
+        self.server.read_at = shared.now;
         let mut used = 0;
         loop {
             used += self.server.replies.pass_message(&bytes[used..]);

@@ -34,18 +34,18 @@ impl ProxySession {
 
     /// Returns true while the session waits to begin a connection of its own.
     pub(super) fn is_changing_over(&self) -> bool {
-        self.server.phase == ServerPhase::Shared && self.server.wants_own
+        self.is_sharing() && self.server.wants_own
     }
 
     /// Returns true while there is no connection for its requests: each that is dispatched would hold a place at the
     /// device without being there.
     pub(super) fn is_without_connection(&self) -> bool {
-        self.server.phase == ServerPhase::Shared && (self.server.wants_own || !self.server.can_share)
+        self.is_sharing() && (self.server.wants_own || !self.server.can_share)
     }
 
     /// Returns true if requests wait for a shared connection.
     pub(in super::super) fn wants_shared_connection(&self) -> bool {
-        self.is_without_connection() && !self.server.wants_own && !self.waiting.is_empty()
+        self.is_sharing() && !self.server.wants_own && !self.server.can_share && !self.waiting.is_empty()
     }
 
     /// Notes whether there is a shared connection for its requests.
@@ -65,7 +65,7 @@ impl ProxySession {
 
     /// Takes the latest dispatched request, for a shared connection: its identifier and its bytes.
     pub(in super::super) fn take_shared_request(&mut self) -> Option<(u64, Vec<u8>)> {
-        if self.server.phase != ServerPhase::Shared || self.server.output.is_empty() {
+        if !self.is_sharing() || self.server.output.is_empty() {
             return None;
         }
         let (id, _) = self.server.in_flight.back()?;
