@@ -92,6 +92,9 @@ fn clients_of_a_server_that_wants_passwords_stay_apart() {
     }
 }
 
+/// Length from which a line server sends an answer in two halves, with a pause between them.
+const LONG: usize = 1000;
+
 /// A server of this test on a thread for each connection, which answers lines, by the number of the connection.
 fn line_server(
     answer: impl Fn(u64, &str) -> Option<Vec<u8>> + Send + Sync + 'static,
@@ -109,7 +112,12 @@ fn line_server(
                 let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
                 while let Some(Ok(line)) = lines.next() {
                     let Some(said) = answer(number, line.trim_end()) else { return };
-                    if (&stream).write_all(&said).is_err() {
+                    let (first, second) = said.split_at(if said.len() < LONG { 0 } else { said.len() / 2 });
+                    let is_gone = (&stream).write_all(first).is_err();
+                    if !first.is_empty() {
+                        std::thread::sleep(Duration::from_millis(200));
+                    }
+                    if is_gone || (&stream).write_all(second).is_err() {
                         return;
                     }
                 }
@@ -190,6 +198,29 @@ fn a_request_that_breaks_connections_breaks_a_shared_one_once() {
     let ended = count(1);
     println!("the first one ended {ended} of 4 others");
     assert_eq!(count(10), 0, "afterwards it ends its own client only");
+}
+
+/// A client gets a connection of its own only when the answers over shared ones have arrived to the last byte.
+#[test]
+fn a_reply_on_its_way_stays_whole_when_its_client_leaves() {
+    let long = format!("VA {LONG}\r\n{}\r\n", "x".repeat(LONG));
+    let answer = long.clone();
+    let (address, connections) = line_server(move |_, line| match line {
+        "version" => Some(b"VERSION 1.6\r\n".to_vec()),
+        "mg long v" => Some(answer.clone().into_bytes()),
+        _ if line.starts_with("set") => Some(Vec::new()),
+        _ => Some(b"STORED\r\n".to_vec()),
+    });
+    let proxy = Running::plain("memcached", address);
+    let mut client = proxy.connect();
+    client.write_all(b"mg long v\r\n").unwrap();
+    let mut head = [0; 10];
+    client.read_exact(&mut head).unwrap();
+    // The second request is too long to be shared.
+    let value = "y".repeat(40_000);
+    let rest = ask(&mut client, format!("set y 0 0 40000\r\n{value}\r\n").as_bytes(), &["STORED"]);
+    assert_eq!(format!("{}{rest}", String::from_utf8_lossy(&head)), format!("{long}STORED\r\n"));
+    assert_eq!(connections.load(SeqCst), 2, "a shared one, and its own");
 }
 
 /// While connections are begun that never open, sharing ends. A client with requests on an open one gets its answers

@@ -101,9 +101,10 @@ impl ProxySession {
         self.server.wants_own |= self.is_sharing() && len > REPLY_MAX;
     }
 
-    /// Returns true if replies of a shared connection are awaited.
+    /// Returns true if replies of a shared connection are awaited, or the rest of one: a request is no longer in
+    /// flight once the head of its reply has arrived.
     pub(in super::super) fn awaits_shared_replies(&self) -> bool {
-        !self.server.in_flight.is_empty()
+        !self.server.in_flight.is_empty() || !self.server.replies.is_between_messages()
     }
 
     /// Returns true if the request with this identifier, and all before it, are answered to the last byte.
@@ -119,7 +120,7 @@ impl ProxySession {
 
     /// Returns true if replies to others have waited behind its own for too long.
     pub(super) fn is_holding_up_others(&self, now: u64) -> bool {
-        let since = self.stalled_since.filter(|_| self.is_sharing() && !self.server.in_flight.is_empty());
+        let since = self.stalled_since.filter(|_| self.is_sharing() && self.awaits_shared_replies());
         since.is_some_and(|since| {
             now > since + SLOW_PATIENCE_NS || now > since.max(self.client.progress_at) + DEAF_PATIENCE_NS
         })

@@ -111,7 +111,7 @@ impl ProxySession {
             if is_last_word && is_quiet {
                 return Err(CloseReason::Finished);
             }
-            if self.is_changing_over() && self.server.in_flight.is_empty() {
+            if self.is_changing_over() && !self.awaits_shared_replies() {
                 self.server.phase = ServerPhase::Connecting { since: now };
                 return Ok(SessionOrder::ConnectServer);
             }
