@@ -20,12 +20,6 @@ pub(super) fn data_flow(flow: u32) -> u32 {
     flow & !(CONTROL_FLOW | OVERSIZED_FLOW)
 }
 
-/// Returns the flow of the data of the workload that is served in a flow: requests that are too large for a level
-/// are best effort.
-pub(super) fn served_as(flow: u32) -> u32 {
-    if flow & OVERSIZED_FLOW == 0 { data_flow(flow) } else { UNKNOWN_FLOW }
-}
-
 /// Names of workloads; the number of a flow is the position of its name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct WorkloadNames(Vec<String>);

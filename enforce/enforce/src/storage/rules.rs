@@ -12,13 +12,15 @@
 //! the device.
 //!
 //! A request with more device time than the largest with a level is best effort, even within the limits.
-//! If the policy does not state that size, it is [`LARGEST_WITH_LEVEL`] bytes.
+//! If the policy does not state that size, it is [`LARGEST_WITH_LEVEL`] bytes. Such requests have a queue for each
+//! workload, too, so that no other request of it waits behind them, but one that is overdue keeps a place of its
+//! workload. They take no tokens.
 
 use super::allowed_clients::AllowedClients;
 use super::client_identity::ClientTable;
 use super::cost::{control_request_ns, largest_cost_ns};
 use super::device_conditions::{device_use, unsafe_conditions};
-use super::flows::{CONTROL_FLOW, UNKNOWN_FLOW, WorkloadNames};
+use super::flows::{CONTROL_FLOW, OVERSIZED_FLOW, UNKNOWN_FLOW, WorkloadNames};
 use crate::deployment::{Deployment, Front, OverLimitRule, ServerStorage};
 use discipline::Limit;
 use discipline::enforce::{EARLY_BEST_EFFORT, EnforcementRules, FlowRules, LARGEST_WITH_LEVEL, OverLimit};
@@ -112,8 +114,8 @@ impl ProxyRules {
     }
 }
 
-/// Returns the rules of all flows that are not plain best effort: workloads with a level, and the control
-/// requests of all.
+/// Returns the rules of all flows that are not plain best effort: workloads with a level, their requests that are
+/// too large for it, and the control requests of all.
 fn flow_rules(
     workloads: &[PolicyWorkload],
     server: &str,
@@ -128,7 +130,10 @@ fn flow_rules(
         let flow = names.flow(&workload.name);
         let Some(rules) = data_rules(workload, over, largest) else { continue };
         let control = FlowRules { limits: Vec::new(), shares_limits_of: Some(flow), ..rules.clone() };
+        // Nothing conforms there, so everything is best effort.
+        let oversized = FlowRules { largest: Some(0), ..control.clone() };
         flows.insert(flow | CONTROL_FLOW, control);
+        flows.insert(flow | OVERSIZED_FLOW, oversized);
         flows.insert(flow, rules);
     }
     for flow in (0..).take(names.len()).chain([UNKNOWN_FLOW]) {
@@ -159,5 +164,50 @@ fn best_effort_control_rules(cost: u64) -> FlowRules {
         over_limit: OverLimit::Demote,
         largest: None,
         shares_limits_of: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use discipline::enforce::{ArrivingRequest, DeviceOperation, Enforcer};
+
+    const PROFILE: &str = r#"{ "bandwidthTable": [
+        { "requestSize": 512, "readBandwidth": 4096000, "writeBandwidth": 4096000 },
+        { "requestSize": 1048576, "readBandwidth": 4096000, "writeBandwidth": 4096000 } ] }"#;
+    const POLICY: &str = r#"{ "format": "tailwright-policy-1", "policy_name": "tests",
+        "servers": [{ "name": "ssd", "class": "ssd", "network_bytes_per_s": 1e9, "storage_profile": "p" }],
+        "workloads": [{ "name": "gold", "admitted": true, "server": "ssd", "priority": 0, "slo": "99% < 1s",
+        "slo_percentile": 99.0, "slo_s": 1.0, "bound_s": 0.5, "limits": [] }] }"#;
+
+    fn arrival(id: u32, flow: u32, cost: u64) -> ArrivingRequest {
+        ArrivingRequest { id, flow, operation: DeviceOperation::Read, cost, bytes: 1, is_estimate: false }
+    }
+
+    #[test]
+    fn what_is_too_large_for_a_level_counts_for_its_workload() {
+        let front = [("nbd", "127.0.0.1:0".parse().unwrap(), "127.0.0.1:1".parse().unwrap())];
+        let hosts = testkit::one_server_hosts(&front, "outstanding = 1\nreserve = 0", "");
+        let deployment = Deployment::parse(&hosts).expect("hosts of a test");
+        let profile = StorageProfile::from_json(PROFILE).expect("a profile");
+        let policy = Policy::from_json(POLICY).expect("a policy");
+        let mut names = WorkloadNames::default();
+        let rules = ProxyRules::new(Some(&policy), &deployment, "ssd", &profile, &mut names)
+            .unwrap_or_else(|error| panic!("{error}"));
+        let gold = names.flow("gold");
+        let oversized = rules.rules.flows[&gold].largest.expect("a largest cost") + 1;
+        let mut enforcer = Enforcer::new(0, &rules.rules).expect("sound rules");
+        enforcer.arrive(0, arrival(1, gold, 1));
+        let mut overdue = enforcer.dispatch_next(0).expect("the device is idle");
+        enforcer.detach(&mut overdue);
+        enforcer.arrive(1, arrival(2, gold | OVERSIZED_FLOW, oversized));
+        enforcer.arrive(2, arrival(3, UNKNOWN_FLOW, 1));
+        let next = enforcer.dispatch_next(2).expect("the place is free for others");
+        assert_eq!(next.id, 3, "the place of the overdue request is not for its own workload");
+        let _ = enforcer.complete(next);
+        assert_eq!(enforcer.dispatch_next(3), None);
+        let _ = enforcer.complete(overdue);
+        let last = enforcer.dispatch_next(4).expect("nothing is at the device");
+        assert_eq!((last.id, last.level), (2, discipline::enforce::BEST_EFFORT));
     }
 }

@@ -3,7 +3,7 @@
 use super::address_table::AddressTable;
 use super::cost::{RequestCost, RequestedWork, ServedCost, ServedReply};
 use super::exports::ExportTable;
-use super::flows::{UNKNOWN_FLOW, WorkloadNames, data_flow, served_as};
+use super::flows::{UNKNOWN_FLOW, WorkloadNames, data_flow};
 use super::overdue::OverdueWatch;
 use super::queue::{DispatchTicket, RequestQueue};
 use super::request::{NO_SESSION, RequestEnding, RequestState, RequestTable};
@@ -168,7 +168,7 @@ impl SharedState {
         let was_overdue = matches!(request.state, RequestState::Overdue(_));
         let Some(ticket) = request.state.release() else { return false };
         self.overdue.note_done(request.cost);
-        let workload = served_as(request.flow);
+        let workload = data_flow(request.flow);
         if was_overdue && self.overdue.forget_lender(workload) {
             self.queue.bar(workload, false);
         }
@@ -187,7 +187,7 @@ impl SharedState {
     /// place. Returns true if it does.
     pub(super) fn give_place_away(&mut self, number: u32, overdue_at: u64) -> bool {
         let request = self.requests.get_mut(number);
-        let workload = served_as(request.flow);
+        let workload = data_flow(request.flow);
         let is_asked_for = self.queue.waiting() > 0;
         if !self.overdue.gives_away(overdue_at, self.now, workload, is_asked_for) {
             return false;

@@ -67,11 +67,23 @@ pub struct ServerJob {
     is_lost: bool,
 }
 
+/// An answer that the proxy has not read yet.
+#[derive(Debug)]
+struct UnreadAnswer {
+    link: usize,
+    session: Option<usize>,
+    dispatched_at: u64,
+    /// Bytes of its connection up to its end.
+    left: usize,
+}
+
 /// The device, and all requests at the server.
 #[derive(Debug, Default)]
 pub struct ServerDevice {
     /// All unanswered requests, by number.
     pub jobs: BTreeMap<usize, ServerJob>,
+    /// Answers on their way to the proxy.
+    unread: Vec<UnreadAnswer>,
     next_job: usize,
     waiting: VecDeque<usize>,
     busy: usize,
@@ -81,6 +93,17 @@ pub struct ServerDevice {
     pub heard_at: u64,
     /// Maximum number of requests at the device at once.
     pub most_outstanding: u32,
+}
+
+impl ServerDevice {
+    /// Notes that the proxy has read bytes of a connection to the server.
+    pub fn note_read(&mut self, link: usize, count: usize, now: u64) {
+        self.heard_at = now;
+        self.unread.iter_mut().filter(|answer| answer.link == link).for_each(|answer| {
+            answer.left = answer.left.saturating_sub(count);
+        });
+        self.unread.retain(|answer| answer.left > 0);
+    }
 }
 
 impl World {
@@ -271,20 +294,34 @@ impl World {
     /// Returns true if a workload's requests may wait for one that the server should have answered.
     pub fn has_overdue(&self, network: usize) -> bool {
         let is_overdue = |dispatched_at: u64| dispatched_at + OVERDUE_NS <= self.now;
-        let is_own =
-            |session: Option<usize>| session.is_some_and(|session| self.sessions[session].network == network);
-        // The workload of a client may have changed since.
-        let jobs = self
-            .device
-            .jobs
-            .values()
-            .filter(|job| is_own(job.session) || job.dispatched_at < self.configured_at);
-        let on_way = self.sessions.iter().filter(|session| session.network == network);
-        let shared = self.links.iter().filter_map(|link| link.shared.as_ref());
-        let mut on_shared = shared.flat_map(|shared| &shared.owners).filter(|(owner, _)| is_own(*owner));
-        jobs.map(|job| job.dispatched_at).any(is_overdue)
-            || on_way.flat_map(|session| &session.on_way).any(|(_, at)| is_overdue(*at))
-            || on_shared.any(|(_, at)| is_overdue(*at))
+        let network_of = |session: Option<usize>| session.map(|session| self.sessions[session].network);
+        // The workload of a client may have changed since; the time of a request that no longer counts is 0.
+        let is_own = |of: Option<usize>, dispatched_at: u64| {
+            of == Some(network) || (1..self.configured_at).contains(&dispatched_at)
+        };
+        let jobs = self.device.jobs.values().map(|job| (network_of(job.session), job.dispatched_at));
+        let unread = self.device.unread.iter().filter(|answer| !self.links[answer.link].is_proxy_gone);
+        let unread = unread.map(|answer| (network_of(answer.session), answer.dispatched_at));
+        let on_way = self.open_links.iter().flat_map(|link| self.on_way_over(*link));
+        let on_way = on_way.map(|(session, dispatched_at)| (network_of(session), dispatched_at));
+        jobs.chain(unread).chain(on_way).any(|(of, at)| is_own(of, at) && is_overdue(at))
+    }
+
+    /// Returns the requests that may be on their way to the server over a link, with their sessions and the times at
+    /// which they were dispatched.
+    fn on_way_over(&self, number: usize) -> Vec<(Option<usize>, u64)> {
+        let link = &self.links[number];
+        if let Some(shared) = &link.shared {
+            return shared.owners.iter().copied().collect();
+        }
+        let Some(number) = link.session.filter(|_| matches!(link.far, FarEnd::Server(_))) else {
+            return Vec::new();
+        };
+        let session = &self.sessions[number];
+        let on_way = session.on_way.iter().map(|(_, dispatched_at)| *dispatched_at);
+        // Requests that are held may be dispatched, and behind bytes that the connection does not accept.
+        let unsent = session.blocked_since.filter(|_| !session.held.is_empty());
+        on_way.chain(unsent).map(|dispatched_at| (Some(number), dispatched_at)).collect()
     }
 
     /// Sends a request to the device, or past it.
@@ -333,6 +370,7 @@ impl World {
         let reply = std::mem::take(&mut job.request.reply);
         let is_added = job.is_added;
         let session = job.session;
+        let dispatched_at = job.dispatched_at;
         let len = reply.len();
         self.note(|| format!("server answers job {number} of session {session:?} with {len} bytes"));
         self.device.jobs.remove(&number);
@@ -346,11 +384,22 @@ impl World {
             None
         };
         self.send_to_client(link, &reply, session.filter(|_| !is_added));
+        self.note_unread(link, session, dispatched_at);
         if let Some(next) = next {
             self.submit(next);
         }
         self.flush_server(link);
         self.close_if_done(link);
+    }
+
+    /// Notes that an answer ends behind all that was sent over a connection so far.
+    fn note_unread(&mut self, number: usize, session: Option<usize>, dispatched_at: u64) {
+        let link = &self.links[number];
+        let FarEnd::Server(connection) = &link.far else { return };
+        let left = connection.output.len() + link.to_proxy.len();
+        if left > 0 {
+            self.device.unread.push(UnreadAnswer { link: number, session, dispatched_at, left });
+        }
     }
 
     /// Sends bytes, which are for the client of this session, if of any.

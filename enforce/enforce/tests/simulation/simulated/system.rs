@@ -254,7 +254,7 @@ impl World {
         self.schedule(now + latency, WorldEvent::Look(number));
         self.note(|| format!("proxy reads {} bytes of link {number}", bytes.len()));
         if !is_client {
-            self.device.heard_at = now;
+            self.device.note_read(number, bytes.len(), now);
         }
         if let Some(session) = session {
             let observed = if is_client {
