@@ -222,11 +222,15 @@ fn refused_commands_are_answered_in_words() {
 fn redis_is_left_with_a_reason() {
     let Some(server) = Server::redis() else { return };
     let proxy = Running::plain("resp", server.address);
+    // The server has its beginning before its end is read.
+    let large =
+        [b"*4\r\n$3\r\nSET\r\n$1\r\na\r\n$3000000\r\n", &vec![b'x'; 3_000_000][..], b"\r\nno\r\n"].concat();
     for (broken, words) in [
         (&b"*2\r\n$3\r\nGET\r\nno\r\n"[..], "RESP line in bytes"),
         (b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$900000000\r\n", "RESP string in bytes: at most 536870912"),
         (b"\x16\x03\x01\x02\0", "TLS is refused"),
         (&[b'x'; 70_000], "RESP line in bytes: at most 65536"),
+        (&large, "word of a RESP command"),
     ] {
         let mut stream = connect(proxy.connect());
         let said = [b"SET a 1\r\nGET a\r\n", broken].concat();

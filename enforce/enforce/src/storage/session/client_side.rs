@@ -306,8 +306,11 @@ impl ProxySession {
     fn begin_fragment(&mut self, bytes: &[u8], shared: &mut SharedState) -> Result<bool, CloseReason> {
         let step = match self.codec.next_request(bytes) {
             Ok(step) => step,
-            // The server has a part of the request already, behind which nothing else can follow.
-            Err(error) if self.incoming.as_ref().is_some_and(|incoming| incoming.is_ahead) => {
+            // The server has a part of the request already, behind which none of those that wait can follow.
+            Err(error)
+                if !self.waiting.is_empty()
+                    && self.incoming.as_ref().is_some_and(|incoming| incoming.is_ahead) =>
+            {
                 return Err(CloseReason::Malformed(ProxySide::Client, error));
             }
             Err(error) => {
