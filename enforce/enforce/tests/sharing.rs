@@ -287,3 +287,76 @@ fn a_client_that_reads_nothing_holds_up_others_for_a_moment() {
     }
     assert!(longest < Duration::from_secs(3), "it waited for {longest:?}");
 }
+
+/// A server of this test whose values are so long, whatever is asked for, except for keys that are not there.
+fn server_of_long_values(len: usize) -> SocketAddr {
+    const PIECE: usize = 1 << 20;
+    let serve = move |mut stream: TcpStream| -> std::io::Result<()> {
+        let piece = vec![b'x'; PIECE];
+        let mut lines = BufReader::new(stream.try_clone()?).lines();
+        while let Some(Ok(line)) = lines.next() {
+            let (head, end): (String, &[u8]) = match line.trim_end() {
+                "version" => ("VERSION 1.6\r\n".to_owned(), b""),
+                "get none" => ("END\r\n".to_owned(), b""),
+                "get long" => (format!("VALUE long 0 {len}\r\n"), b"\r\nEND\r\n"),
+                _ => (format!("VA {len}\r\n"), b"\r\n"),
+            };
+            stream.write_all(head.as_bytes())?;
+            if !end.is_empty() {
+                (0..len / PIECE).try_for_each(|_| stream.write_all(&piece))?;
+            }
+            stream.write_all(end)?;
+        }
+        Ok(())
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || serve(stream));
+        }
+    });
+    address
+}
+
+/// A client that reads nothing of a long reply is cut off, and later also one that always reads a little: by its own
+/// pauses it would take more than twice as long as it may. The one that waits behind it is served.
+#[test]
+fn a_client_that_reads_slowly_is_cut_off_later() {
+    const LEN: usize = 512 << 20;
+    const PIECE: usize = 200 << 10;
+    const PAUSE: Duration = Duration::from_millis(10);
+    let server = server_of_long_values(LEN);
+    let [proxy, other] = [(); 2].map(|()| Running::plain("memcached", server));
+    let mut slow = proxy.connect();
+    let mut behind = proxy.connect();
+    let mut deaf = other.connect();
+    assert_eq!(ask(&mut slow, b"get none\r\n", &["END"]), "END\r\n");
+    slow.write_all(b"get long\r\n").unwrap();
+    slow.read_exact(&mut [0; 100]).unwrap();
+    // There is no other connection yet.
+    behind.write_all(b"get none\r\n").unwrap();
+    deaf.write_all(b"mg long v\r\n").unwrap();
+    let count = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut count = 0;
+            let mut piece = vec![0; PIECE];
+            while count < LEN
+                && let Ok(read @ 1..) = slow.read(&mut piece)
+            {
+                count += read;
+                std::thread::sleep(PAUSE);
+            }
+            count
+        });
+        testkit::wait_until(Duration::from_secs(60), "the end of a client that reads nothing", || {
+            other.remote.status().unwrap().cut == 1
+        });
+        assert!(!reader.is_finished(), "a client that reads something has more time");
+        reader.join().unwrap()
+    });
+    println!("the slow one got {} of {} MiB", count >> 20, LEN >> 20);
+    assert!(count < LEN, "it held up others for as long as it liked");
+    assert_eq!(ask(&mut behind, b"", &["END"]), "END\r\n");
+    assert_eq!(proxy.remote.status().unwrap().cut, 1);
+}

@@ -89,6 +89,8 @@ pub(super) struct ProxySession {
     /// Time since which the client blocks its own requests: it reads no replies, or does not send the rest of a
     /// request.
     stalled_since: Option<u64>,
+    /// Time since which replies to others wait behind its own, because the client is slow.
+    holds_up_since: Option<u64>,
     /// A request of the session has been answered.
     pub(super) has_been_served: bool,
     /// Round of the engine that last handled an event of the session.
@@ -161,6 +163,7 @@ impl ProxySession {
             held_bytes: 0,
             counted_bytes: 0,
             stalled_since: None,
+            holds_up_since: None,
             has_been_served: false,
             round: 0,
         }

@@ -120,9 +120,10 @@ impl ProxySession {
 
     /// Returns true if replies to others have waited behind its own for too long.
     pub(super) fn is_holding_up_others(&self, now: u64) -> bool {
-        let since = self.stalled_since.filter(|_| self.is_sharing() && self.awaits_shared_replies());
-        since.is_some_and(|since| {
-            now > since + SLOW_PATIENCE_NS || now > since.max(self.client.progress_at) + DEAF_PATIENCE_NS
-        })
+        let is_slow = self.holds_up_since.is_some_and(|since| now > since + SLOW_PATIENCE_NS);
+        let is_deaf = self
+            .stalled_since
+            .is_some_and(|since| now > since.max(self.client.progress_at) + DEAF_PATIENCE_NS);
+        self.is_sharing() && self.awaits_shared_replies() && (is_slow || is_deaf)
     }
 }

@@ -62,7 +62,9 @@ impl ProxySession {
     fn check_end(&mut self, shared: &SharedState) -> Result<SessionOrder, CloseReason> {
         let now = shared.now;
         let is_all_sent = self.waiting.is_empty() && self.goodbye.is_none() && self.server.output.is_empty();
-        let is_all_answered = is_all_sent && self.server.in_flight.is_empty();
+        // The rest of a reply is read in any case where the next one is for another client.
+        let is_carried = self.is_sharing() && self.awaits_shared_replies();
+        let is_all_answered = is_all_sent && self.server.in_flight.is_empty() && !is_carried;
         if let ClientPhase::Closed { since } = self.client.phase {
             return if is_all_answered || self.server.phase.is_ended() {
                 Err(CloseReason::Finished)
@@ -157,7 +159,9 @@ impl ProxySession {
     /// Returns true if the server still owes replies to a client that is about to be disconnected. Until they
     /// arrive the requests count as outstanding, so that breaking the protocol gains no share of the device.
     pub(in super::super) fn awaits_replies(&self) -> bool {
-        !self.client.phase.is_closed() && !self.server.in_flight.is_empty() && !self.server.phase.is_ended()
+        let are_due =
+            if self.is_sharing() { self.awaits_shared_replies() } else { !self.server.in_flight.is_empty() };
+        !self.client.phase.is_closed() && are_due && !self.server.phase.is_ended()
     }
 
     /// Releases all resources of the session, which must not be used afterwards.
@@ -295,6 +299,11 @@ impl ProxySession {
             self.server.unread_at = shared.now;
         }
         self.stalled_since = is_stalled.then(|| self.stalled_since.unwrap_or(shared.now));
+        if !self.awaits_shared_replies() || self.server.replies.is_written() {
+            self.holds_up_since = None;
+        }
+        // Not until the reply can go on, which it does for a moment whenever the client reads.
+        self.holds_up_since = self.holds_up_since.or(self.stalled_since.filter(|_| self.is_sharing()));
         let is_waited_for = !self.server.replies.is_written() || self.incoming.is_some();
         if !is_waited_for || self.client.phase.is_closed() {
             self.client.progress_at = shared.now;
