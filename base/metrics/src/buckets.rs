@@ -55,6 +55,25 @@ impl ExponentialCounts {
         self.sum_ns += u128::from(time_ns);
     }
 
+    /// Returns the number of times in each bucket, and their sum in nanoseconds.
+    pub fn parts(&self) -> (&[u64], u128) {
+        (&self.buckets, self.sum_ns)
+    }
+
+    /// Adds the counts of another process, from its [`parts`](Self::parts). Returns false, and adds nothing, if those
+    /// have another number of buckets.
+    pub fn add_parts(&mut self, buckets: &[u64], sum_ns: u128) -> bool {
+        if buckets.len() != self.buckets.len() {
+            return false;
+        }
+        for (own, other) in self.buckets.iter_mut().zip(buckets) {
+            *own = own.saturating_add(*other);
+            self.count = self.count.saturating_add(*other);
+        }
+        self.sum_ns = self.sum_ns.saturating_add(sum_ns);
+        true
+    }
+
     /// Returns the number of times counted.
     pub fn count(&self) -> u64 {
         self.count

@@ -19,6 +19,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use trace::check_observations;
 use trace::recorder::{
     RecordedMessage, RecorderThread, RecordingTally, check_nothing_lost, recording_channel,
@@ -37,6 +38,8 @@ Examples:
   tailwright proxy --hosts hosts.toml --server ssd-1 --record rec
       record requests for the first plan
   tailwright proxy --status --server ssd-1   print counters
+  tailwright proxy policy.json --hosts hosts.toml --server ssd-1 --take-over
+      replace the running proxy, such as after an upgrade
   tailwright proxy policy.json --hosts hosts.toml --server ssd-1 \\
       --listen 127.0.0.1:9465   for Prometheus
 
@@ -90,6 +93,9 @@ pub struct ProxyArgs {
     /// Maximum number of client connections.
     #[arg(long, value_name = "N", default_value_t = 1024)]
     connections: u64,
+    /// Take over the listeners and connections of the running proxy, which then ends: no client notices.
+    #[arg(long, conflicts_with_all = ["status", "record"])]
+    take_over: bool,
     /// Time limit for the requests in progress after SIGTERM.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     drain: Nanos,
@@ -128,6 +134,10 @@ pub(crate) struct ProxyCountersDocument<'a> {
     counters: &'a ProxySnapshot,
 }
 
+/// Attempts to listen for scrapers after a take-over, and the time between them.
+const ENDPOINT_ATTEMPTS: u32 = 300;
+const ENDPOINT_INTERVAL: Duration = Duration::from_millis(20);
+
 /// Maximum number of requests in the file of `--record`.
 const RECORDED_MAX: usize = 1_000_000;
 
@@ -135,7 +145,7 @@ pub fn run(args: &ProxyArgs) -> Result<VerbAnswer, OperationError> {
     let control = args.control.clone().unwrap_or_else(|| storage::control_path(&args.state, &args.server));
     if args.status {
         let status = storage::query_status(&control)?;
-        let words = text(&status.snapshot) + &origin_text(&status);
+        let words = text(&status.snapshot) + &origin_text(&status) + &predecessor_text(&status.snapshot);
         if args.json {
             terminal::print(&operation::document::document(&ProxyStatusDocument { status: &status }));
         } else {
@@ -169,6 +179,8 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
         recording: folder.map(|_| sender),
     };
     let memory = PolicyMemory::beside(control);
+    // Before the policy is read: the running proxy accepts no other one from now on.
+    let mut predecessor = args.take_over.then(|| storage::take_over(control)).transpose()?;
     let ProxyStart { options, current, broken } = proxy_start(&files, &settings, &memory, &TerminalObserver)?;
     broken.iter().for_each(|broken| talk(Talk::Warning, format_args!("proxy: {broken}")));
     if current.is_remembered() {
@@ -179,14 +191,24 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     }
     drop(settings);
     storage::raise_open_files();
-    let mut proxy = Proxy::bind(options.clone())?;
+    let mut proxy = match &mut predecessor {
+        Some(predecessor) => Proxy::inherit(options.clone(), predecessor)?,
+        None => Proxy::bind(options.clone())?,
+    };
     check_user(args, &proxy)?;
     let configurator = ProxyConfigurator::new(proxy.handle(), &options, current, Some(memory.clone()))?;
-    let _socket = storage::listen_for_control(control, configurator.clone())?;
+    let mut socket = match predecessor {
+        Some(_) => None,
+        None => Some(storage::listen_for_control(control, configurator.clone())?),
+    };
     memory.prepare(args.user.as_ref().map(|user| (user.user, user.group)))?;
-    let page = ProxyMetricsPage::new(configurator.clone(), &args.server);
-    let open = |address| open_endpoint(address, move || page.text());
-    let endpoint = args.listen.map(open).transpose()?;
+    let page = Arc::new(ProxyMetricsPage::new(configurator.clone(), &args.server));
+    let open = move |address| {
+        let page = Arc::clone(&page);
+        open_endpoint(address, move || page.text())
+    };
+    let listen = args.listen.filter(|_| predecessor.is_none());
+    let endpoint = listen.map(&open).transpose()?;
     for address in proxy.addresses() {
         talk(Talk::Plain, format_args!("proxy: listening on {address}"));
     }
@@ -202,9 +224,24 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     let begin = |folder| RecorderThread::begin(folder, space, receiver, started, TerminalObserver);
     let recorder = folder.map(begin).transpose()?;
     configurator.remember()?;
+    if let Some(predecessor) = predecessor {
+        let (process, count) = proxy.take_over(&predecessor)?;
+        talk(
+            Talk::Plain,
+            format_args!("proxy: took over {} from process {process}", plural(count, "connection")),
+        );
+        socket = Some(storage::serve_taken_control(control, predecessor, configurator.clone())?);
+        if let Some(address) = args.listen {
+            open_later(move || open(address));
+        }
+    }
     let ran = proxy.run();
+    drop(socket);
     drop(redirection.lock().unwrap_or_else(PoisonError::into_inner).take());
     let report = ran?;
+    if report.is_taken_over {
+        talk(Talk::Plain, "proxy: another process has taken over");
+    }
     // No counter changes any more.
     drop(endpoint);
     drop(options);
@@ -221,6 +258,21 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     }
     written?;
     Ok(VerbAnswer::Yes)
+}
+
+/// Opens an endpoint, which lasts until the process exits, as soon as the process before has left its address.
+fn open_later<E: 'static>(open: impl Fn() -> Result<E, OperationError> + Send + 'static) {
+    std::thread::spawn(move || {
+        for _ in 0..ENDPOINT_ATTEMPTS {
+            match open() {
+                Ok(endpoint) => return std::mem::forget(endpoint),
+                Err(_) => std::thread::sleep(ENDPOINT_INTERVAL),
+            }
+        }
+        if let Err(error) = open().map(std::mem::forget) {
+            talk(Talk::Warning, format_args!("proxy: no metrics: {error}"));
+        }
+    });
 }
 
 /// Takes the real-time priority and then the user of the command line: a user without privileges could not
@@ -374,6 +426,16 @@ fn text(snapshot: &ProxySnapshot) -> String {
         table.answered_by(&["waited", "requests", "longest"]).render(),
         plural(*connections, "connection")
     )
+}
+
+fn predecessor_text(snapshot: &ProxySnapshot) -> String {
+    match snapshot.taken_over_from {
+        Some(process) => format!(
+            "took over from process {process}; counters continue since {} ago\n",
+            plural(snapshot.take_overs, "take-over")
+        ),
+        None => String::new(),
+    }
 }
 
 fn origin_text(status: &ProxyStatus) -> String {

@@ -54,8 +54,8 @@ mod sharing;
 pub use error::ProtocolError;
 pub use limits::ParserLimits;
 pub use message::{
-    Extent, GrantedMount, InjectedBarrier, ParseStep, Position, ReplyExpectation, ReplyHead, RequestClass,
-    RequestHead, RequestRewrite,
+    ConnectionMemory, Extent, GrantedMount, InjectedBarrier, ParseStep, Position, ReplyExpectation,
+    ReplyHead, RequestClass, RequestHead, RequestRewrite,
 };
 pub use protocol::{ConnectionAge, ExportSource, PROTOCOLS, Protocol, ProtocolRow};
 pub use sharing::SharedConnections;
@@ -136,6 +136,18 @@ pub trait ProtocolParser: Send + std::fmt::Debug {
     fn farewell(&self, error: &ProtocolError) -> Vec<u8> {
         let _ = error;
         Vec::new()
+    }
+
+    /// Returns what another parser has to know to continue with the next request, once the replies to all requests are
+    /// read. Requests that the server has not seen may be read again by the other one. `None` where this is not
+    /// possible: in a handshake, within a list of keys that is read in parts, or while the server awaits a reply.
+    fn memory(&self) -> Option<ConnectionMemory> {
+        None
+    }
+
+    /// Continues a connection that another parser has read so far; called before the first byte.
+    fn resume(&mut self, memory: &ConnectionMemory) {
+        let _ = memory;
     }
 
     /// The number of requests that wait for a reply. A request beyond [`ParserLimits::in_flight`] is an error, so a

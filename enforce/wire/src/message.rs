@@ -1,5 +1,6 @@
 //! Messages as a proxy or a load generator sees them, independent of the protocol.
 
+use crate::nbd::Framing;
 use units::Bytes;
 
 /// Result of parsing the start of a buffer.
@@ -126,6 +127,17 @@ pub struct ReplyHead {
     pub is_solicited: bool,
     /// The reply answers an [`InjectedBarrier`] or a [`RequestRewrite`] and must not reach the client.
     pub is_injected: bool,
+}
+
+/// State of a connection between two messages, with which another parser continues.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConnectionMemory {
+    /// memcached: the connection is binary; unknown before its first byte.
+    pub is_binary: Option<bool>,
+    /// NBD: form of messages in the transmission phase.
+    pub framing: Framing,
+    /// NBD: export that the server granted.
+    pub export: Option<Vec<u8>>,
 }
 
 /// Directory tree that an NFS server granted to its client through MOUNT.

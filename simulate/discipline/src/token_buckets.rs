@@ -189,6 +189,31 @@ impl TokenBuckets {
         true
     }
 
+    /// Returns the limits and the work that is missing in each bucket until it is full, rounded up.
+    pub(crate) fn missing(&self) -> Vec<(Limit, u64)> {
+        let rounded_up = |bucket: &BucketLevel| {
+            let work = (bucket.missing() + TOKENS_PER_UNIT - 1) / TOKENS_PER_UNIT;
+            (bucket.limit, u64::try_from(work).unwrap_or(u64::MAX))
+        };
+        self.buckets.iter().map(rounded_up).collect()
+    }
+
+    /// Creates buckets in which this much work is missing at `now`.
+    ///
+    /// # Panics
+    /// When a burst is 0.
+    pub(crate) fn lacking(now: u64, missing: &[(Limit, u64)]) -> Self {
+        let mut missing = missing.to_vec();
+        missing.sort_unstable_by_key(|(limit, _)| (limit.rate, limit.burst));
+        let limits: Vec<Limit> = missing.iter().map(|(limit, _)| *limit).collect();
+        let mut buckets = Self::new(now, &limits);
+        for (bucket, (_, work)) in buckets.buckets.iter_mut().zip(&missing) {
+            bucket.tokens -= tokens_for(*work);
+            bucket.unsettled = bucket.tokens;
+        }
+        buckets
+    }
+
     /// Returns true if there is no bucket, so that everything passes.
     pub(crate) fn is_unlimited(&self) -> bool {
         self.buckets.is_empty()

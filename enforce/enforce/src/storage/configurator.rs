@@ -120,6 +120,12 @@ impl ProxyConfigurator {
         self.lock().current.clone()
     }
 
+    /// Runs `work` while the configuration stays.
+    pub(super) fn keeping<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _state = self.lock();
+        work()
+    }
+
     fn lock(&self) -> MutexGuard<'_, ConfiguratorState> {
         // A poisoned lock is usable: the state behind it is only replaced as a whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)

@@ -73,6 +73,13 @@ impl ServerConnector {
         self.is_shared && self.source == SourceAddress::Proxy && !self.announces
     }
 
+    /// Returns the lease of the port of a connection that another proxy has made, if the server requires one.
+    pub(super) fn lease_again(&mut self, socket: &TcpStream) -> Option<PortLease> {
+        let is_reserved = self.source == SourceAddress::Reserved;
+        let address = socket.local_addr().ok().filter(|_| is_reserved)?;
+        self.reserved.lease_of(address.port())
+    }
+
     /// Returns the capabilities that connecting requires while the proxy runs.
     pub(super) fn capabilities(&self) -> &'static [&'static str] {
         match self.source {

@@ -1,6 +1,8 @@
 //! Control of a running proxy by other threads of its process: a channel of commands, and a descriptor
 //! that wakes the proxy to handle them between two events.
 
+use super::handover::HandOverDocument;
+use super::listener::FrontRecord;
 use super::statistics::{ProxyMetrics, ProxySnapshot};
 use crate::deployment::Deployment;
 use model::{OperationError, Policy};
@@ -26,10 +28,25 @@ pub(super) enum ControlCommand {
     Status(Sender<ProxySnapshot>),
     /// Requests the counters with distributions.
     Metrics(Sender<ProxyMetrics>),
+    /// Requests the listeners for another process.
+    Listeners(Sender<Result<SharedListeners, OperationError>>),
+    /// Comes to rest and hands over everything, or goes on.
+    HandOver(Sender<Result<HandOver, OperationError>>),
     /// Answers requests in flight, accepts no more, and ends.
     Drain,
     /// Ends at once.
     Stop,
+}
+
+/// Fronts and their listeners, for another process.
+pub(super) type SharedListeners = (Vec<FrontRecord>, Vec<OwnedFd>);
+
+/// State and connections of a proxy at rest, which waits for the decision.
+pub(super) struct HandOver {
+    pub(super) document: HandOverDocument,
+    pub(super) descriptors: Vec<OwnedFd>,
+    /// True lets the proxy end; false, or nothing, lets it go on.
+    pub(super) decide: Sender<bool>,
 }
 
 /// Handle that controls a proxy from other threads.
@@ -133,6 +150,26 @@ impl ProxyHandle {
         let (sender, reply) = mpsc::channel();
         self.send(ControlCommand::Metrics(sender))?;
         reply.recv_timeout(REPLY_TIMEOUT).map_err(|_| proxy_ended())
+    }
+
+    /// Returns the listeners of the proxy, for another process.
+    ///
+    /// # Errors
+    /// When the proxy is about to end, or has ended.
+    pub(super) fn listeners(&self) -> Result<SharedListeners, OperationError> {
+        let (sender, reply) = mpsc::channel();
+        self.send(ControlCommand::Listeners(sender))?;
+        reply.recv_timeout(REPLY_TIMEOUT).map_err(|_| proxy_ended())?
+    }
+
+    /// Lets the proxy come to rest, and returns its state.
+    ///
+    /// # Errors
+    /// When it does not come to rest in time; then it goes on.
+    pub(super) fn hand_over(&self) -> Result<HandOver, OperationError> {
+        let (sender, reply) = mpsc::channel();
+        self.send(ControlCommand::HandOver(sender))?;
+        reply.recv_timeout(REPLY_TIMEOUT).map_err(|_| proxy_ended())?
     }
 
     /// Ends the proxy once the requests in flight are answered; it accepts no more. A second call ends it

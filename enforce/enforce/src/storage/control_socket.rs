@@ -3,9 +3,13 @@
 
 use super::configurator::{ConfiguredPolicy, PolicyOrigin, ProxyConfigurator};
 use super::control::proxy_ended;
+use super::handover::VERSION;
 use super::statistics::ProxySnapshot;
+use super::take_over::{self, TakeOver};
 use crate::state_folder::StateFolder;
 use model::{OperationError, Policy};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fd::OwnedFd;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use schemars::JsonSchema;
@@ -16,6 +20,7 @@ use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -44,6 +49,10 @@ enum ControlRequest {
     /// Enforce the configuration that an earlier check reported.
     Restore(Box<ConfiguredPolicy>),
     Status,
+    /// Take over, by this version of the conversation.
+    TakeOver {
+        version: u32,
+    },
 }
 
 /// Result of checking a policy at a running proxy.
@@ -80,13 +89,57 @@ enum ControlReply {
     },
 }
 
-/// Path of a listening socket. Dropping the value removes the socket.
+/// Path of a listening socket. Dropping the value removes the socket, unless another process has taken it over.
 #[derive(Debug)]
-pub struct ControlSocket(PathBuf);
+pub struct ControlSocket {
+    path: PathBuf,
+    passed_on: Arc<PassedOn>,
+}
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
+        if !self.passed_on.is_set.load(Ordering::SeqCst) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Tells the thread that accepts clients that another process does so now.
+#[derive(Debug)]
+struct PassedOn {
+    is_set: AtomicBool,
+    /// Readable once it is set.
+    event: OwnedFd,
+}
+
+impl PassedOn {
+    fn new() -> Result<Arc<Self>, OperationError> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| {
+            OperationError::machine(format_args!("eventfd: {error}")).hint("raise the limit of open files")
+        })?;
+        Ok(Arc::new(Self { is_set: AtomicBool::new(false), event }))
+    }
+
+    fn set(&self) {
+        self.is_set.store(true, Ordering::SeqCst);
+        let _ = rustix::io::write(&self.event, &1u64.to_ne_bytes());
+    }
+
+    /// Accepts the next client; `None` once another process does so.
+    fn accept(&self, listener: &UnixListener) -> Option<UnixStream> {
+        loop {
+            let mut awaited = [PollFd::new(listener, PollFlags::IN), PollFd::new(&self.event, PollFlags::IN)];
+            let _ = poll(&mut awaited, None);
+            if self.is_set.load(Ordering::SeqCst) {
+                return None;
+            }
+            // It does not block: another process may have accepted the client.
+            if let Ok((stream, _)) = listener.accept()
+                && stream.set_nonblocking(false).is_ok()
+            {
+                return Some(stream);
+            }
+        }
     }
 }
 
@@ -119,16 +172,60 @@ pub fn listen_for_control(path: &Path, proxy: ProxyConfigurator) -> Result<Contr
         OperationError::machine(format_args!("{}: {error}", path.display()))
             .hint("run as root, or choose another --control")
     })?;
-    std::thread::spawn(move || serve_clients(&listener, &proxy));
-    Ok(ControlSocket(path.to_owned()))
+    serve_control(path, listener, proxy)
+}
+
+/// Serves the control socket at `path`, on a thread of its own.
+fn serve_control(
+    path: &Path,
+    listener: UnixListener,
+    proxy: ProxyConfigurator,
+) -> Result<ControlSocket, OperationError> {
+    listener.set_nonblocking(true).map_err(|error| {
+        OperationError::machine(format_args!("{}: {error}", path.display())).hint("choose another --control")
+    })?;
+    let passed_on = PassedOn::new()?;
+    let passes = Arc::clone(&passed_on);
+    std::thread::spawn(move || serve_clients(&listener, &proxy, &passes));
+    Ok(ControlSocket { path: path.to_owned(), passed_on })
+}
+
+/// Begins to take over from the proxy that listens at `path`, which serves until [`Proxy::take_over`].
+///
+/// # Errors
+/// If no proxy listens there, or it does not hand over.
+///
+/// [`Proxy::take_over`]: super::Proxy::take_over
+pub fn take_over(path: &Path) -> Result<TakeOver, OperationError> {
+    let mut stream = connect(path).map_err(|error| no_answer(path, &error))?;
+    let request = ControlRequest::TakeOver { version: VERSION };
+    let text = serde_json::to_string(&request).expect("a request is plain data");
+    stream.write_all((text + "\n").as_bytes()).map_err(|error| no_answer(path, &error))?;
+    TakeOver::begin(stream)
+}
+
+/// Serves the control socket of another proxy at `path`, after it has been taken over.
+///
+/// # Errors
+/// If the process may open no more files.
+pub fn serve_taken_control(
+    path: &Path,
+    mut from: TakeOver,
+    proxy: ProxyConfigurator,
+) -> Result<ControlSocket, OperationError> {
+    let listener = from.take_control().ok_or_else(proxy_ended)?;
+    serve_control(path, listener, proxy)
 }
 
 /// Serves clients until the process exits, each on a thread of its own: one that says nothing delays no other.
-fn serve_clients(listener: &UnixListener, proxy: &ProxyConfigurator) {
+fn serve_clients(listener: &UnixListener, proxy: &ProxyConfigurator, passed_on: &Arc<PassedOn>) {
     // Clients whose requests are not complete, the oldest first.
     let silent: Arc<Mutex<VecDeque<(u64, UnixStream)>>> = Arc::default();
-    for (number, stream) in (0..).zip(listener.incoming().flatten()) {
+    let streams = std::iter::from_fn(|| passed_on.accept(listener));
+    for (number, stream) in (0..).zip(streams) {
         let Ok(handle) = stream.try_clone() else { continue };
+        let Ok(own) = listener.try_clone() else { continue };
+        let passed_on = Arc::clone(passed_on);
         let mut waiting = silent.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= SILENT_MAX
             && let Some((_, oldest)) = waiting.pop_front()
@@ -143,9 +240,17 @@ fn serve_clients(listener: &UnixListener, proxy: &ProxyConfigurator) {
         std::thread::spawn(move || {
             let request = read_request(&stream);
             silent.lock().unwrap_or_else(PoisonError::into_inner).retain(|(other, _)| *other != number);
-            if let Ok(request) = request {
-                let _ = answer(&stream, &request, &proxy);
+            let Ok(request) = request else { return };
+            if let Ok(ControlRequest::TakeOver { version }) = serde_json::from_str(&request) {
+                // A proxy that has just begun takes the lock of its configuration before it serves.
+                let shared = proxy.handle().listeners();
+                // No other policy meanwhile: the new proxy has not read the present one yet.
+                proxy.keeping(|| {
+                    take_over::serve(&stream, version, shared, proxy.handle(), &own, || passed_on.set());
+                });
+                return;
             }
+            let _ = answer(&stream, &request, &proxy);
         });
     }
 }
@@ -201,6 +306,7 @@ fn serve_request(text: &str, proxy: &ProxyConfigurator) -> Result<ControlReply, 
             let policy_name = policy.map(|policy| policy.policy_name);
             Ok(ControlReply::Status(Box::new(ProxyStatus { snapshot, policy_name, policy_from: origin })))
         }
+        ControlRequest::TakeOver { .. } => Err(proxy_ended()),
     }
 }
 
@@ -265,7 +371,11 @@ pub fn query_status(path: &Path) -> Result<ProxyStatus, OperationError> {
 
 fn exchange(path: &Path, request: &ControlRequest) -> Result<ControlReply, OperationError> {
     let text = serde_json::to_string(request).expect("a request is plain data");
-    send_and_receive(path, text).map_err(|error| match error.kind() {
+    send_and_receive(path, text).map_err(|error| no_answer(path, &error))
+}
+
+fn no_answer(path: &Path, error: &std::io::Error) -> OperationError {
+    match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => OperationError::machine(format_args!(
             "the proxy at {} does not answer within {} s",
             path.display(),
@@ -274,7 +384,7 @@ fn exchange(path: &Path, request: &ControlRequest) -> Result<ControlReply, Opera
         .hint("its process may be stopped (kill -CONT) or overloaded"),
         _ => OperationError::machine(format_args!("no proxy answers at {}: {error}", path.display()))
             .hint("start it there: tailwright proxy --help"),
-    })
+    }
 }
 
 /// Connects within [`TIMEOUT`], which is also that of later reads and writes. A stopped proxy accepts no client,

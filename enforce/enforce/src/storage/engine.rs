@@ -6,11 +6,12 @@
 //!
 //! `accept` decides which clients may connect, `shared_connections` has the connections to the server that
 //! sessions share, `transfer` moves bytes between connections and sessions,
-//! `commands` serves other threads, and `invariants` checks the state after every round.
+//! `commands` serves other threads, `handover` passes everything to another proxy, and `invariants` checks the state after every round.
 
 mod accept;
 mod admission;
 mod commands;
+mod handover;
 mod invariants;
 mod rounds;
 mod shared_connections;
@@ -80,6 +81,11 @@ pub struct ProxyEngine<S: System> {
     /// Instant at which draining began.
     draining_since: Option<u64>,
     is_stopped: bool,
+    /// Instant until which the proxy comes to rest, to hand over to another one.
+    holding_until: Option<u64>,
+    /// Process that has handed over to this one, and the number of hand-overs so far.
+    predecessor: Option<u32>,
+    take_overs: u64,
     has_orders: bool,
     #[cfg(debug_assertions)]
     rounds_unchecked: u64,
@@ -148,6 +154,9 @@ impl<S: System> ProxyEngine<S> {
             has_timed_session: false,
             draining_since: None,
             is_stopped: false,
+            holding_until: None,
+            predecessor: None,
+            take_overs: 0,
             has_orders: false,
             #[cfg(debug_assertions)]
             rounds_unchecked: 0,
@@ -203,6 +212,7 @@ impl<S: System> ProxyEngine<S> {
     /// all of them in every round would cost more.
     fn needs_ticks(&self) -> bool {
         self.draining_since.is_some()
+            || self.holding_until.is_some()
             || self.has_timed_session
             || self.is_accepting_paused
             || self.is_scarce()
@@ -382,7 +392,7 @@ impl<S: System> ProxyEngine<S> {
         self.has_timed_session |= self.give_up_late_connections();
         self.places.end_shortage(self.shared.now);
         self.close_silent_when_crowded();
-        if std::mem::take(&mut self.is_accepting_paused) {
+        if std::mem::take(&mut self.is_accepting_paused) && self.holding_until.is_none() {
             self.system.report_clients(true);
         }
         if let Some(since) = self.draining_since {

@@ -50,6 +50,16 @@ impl ExportTable {
         true
     }
 
+    /// Returns the number of the export with this path.
+    pub(super) fn number_of(&self, path: &[u8]) -> Option<u32> {
+        self.by_path.get(path).copied()
+    }
+
+    /// Returns the paths and the handles of the roots.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.paths.iter().map(Vec::as_slice).zip(self.roots.iter().map(Vec::as_slice))
+    }
+
     /// Returns the path of the export with this number.
     pub(super) fn path(&self, number: u32) -> &[u8] {
         &self.paths[number as usize]

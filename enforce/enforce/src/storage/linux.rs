@@ -45,6 +45,12 @@ pub(super) struct LinuxStream {
     _port: Option<PortLease>,
 }
 
+impl LinuxStream {
+    pub(super) fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+}
+
 impl LinuxSystem {
     /// Creates a system with these listeners and the waker for commands of other threads.
     ///
@@ -82,6 +88,18 @@ impl LinuxSystem {
     /// Returns the listening addresses.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         self.listeners.iter().filter_map(|front| front.listener.local_addr().ok()).collect()
+    }
+
+    /// Returns the fronts with their listeners; none once the proxy drains.
+    pub(super) fn fronts(&self) -> &[FrontListener] {
+        &self.listeners
+    }
+
+    /// Returns the stream of a connection of another proxy, to a client or to the server behind a front.
+    pub(super) fn adopt(&mut self, socket: TcpStream, front: usize, is_to_server: bool) -> LinuxStream {
+        let front = self.listeners.get_mut(front).filter(|_| is_to_server);
+        let port = front.and_then(|front| front.connector.lease_again(&socket));
+        LinuxStream { socket, is_watched: false, announcement: Vec::new(), _port: port }
     }
 
     fn event(&self, token: u64, flags: epoll::EventFlags) -> SystemEvent {

@@ -41,6 +41,7 @@ mod event_token;
 mod export_probe;
 mod exports;
 mod flows;
+mod handover;
 mod linux;
 mod listener;
 mod options;
@@ -60,6 +61,7 @@ mod shared;
 mod shared_pool;
 mod statistics;
 mod system;
+mod take_over;
 mod warnings;
 mod watched_stream;
 
@@ -67,13 +69,14 @@ pub use configurator::{ConfiguredPolicy, PolicyOrigin, ProxyConfigurator};
 pub use control::ProxyHandle;
 pub use control_socket::{
     ControlSocket, ProxyCheck, ProxyStatus, control_path, is_listening, listen_for_control, query_status,
-    send_policy,
+    send_policy, serve_taken_control, take_over,
 };
 pub(crate) use control_socket::{check_policy, restore_policy};
 pub use descriptors::raise_open_files;
 pub(crate) use device_conditions::storage_conditions;
 pub use engine::ProxyEngine;
 pub use flows::UNKNOWN_WORKLOAD;
+pub use handover::HandOverDocument;
 pub use options::ProxyOptions;
 pub use policy_memory::PolicyMemory;
 pub use queue::{BaselineQueue, BaselineRequest};
@@ -81,15 +84,19 @@ pub use recording::ProxiedRequest;
 pub use redirection::Redirection;
 pub use statistics::{ProxiedWorkload, ProxyMetrics, ProxySnapshot, WorkloadTimes};
 pub use system::{ProxyStream, StreamInterest, StreamRole, StreamToken, System, SystemEvent};
+pub use take_over::TakeOver;
 
 use crate::deployment::Deployment;
-use control::{CommandReceiver, ControlCommand};
+use control::{CommandReceiver, ControlCommand, HandOver, SharedListeners};
 use export_probe::ProbedServer;
 use linux::LinuxSystem;
-use listener::FrontListener;
+use listener::{FrontListener, InheritedListeners};
 use model::{Observations, OperationError};
+use rustix::fd::{AsFd, OwnedFd};
 use std::collections::BTreeSet;
+use std::io;
 use std::net::SocketAddr;
+use std::sync::mpsc::{self, Sender};
 
 /// Final counters and records of a proxy.
 #[derive(Debug)]
@@ -102,7 +109,12 @@ pub struct ProxyReport {
     pub left_out: u64,
     /// Number of requests that [`ProxyOptions::recording`] did not accept.
     pub unrecorded: u64,
+    /// Another process has taken over.
+    pub is_taken_over: bool,
 }
+
+/// Time in which a proxy has to come to rest for another one, nanoseconds.
+const HOLD_NS: u64 = 1_000_000_000;
 
 /// A proxy that listens but does not serve yet.
 #[derive(Debug)]
@@ -115,6 +127,9 @@ pub struct Proxy {
     capabilities: BTreeSet<&'static str>,
     /// Servers that answer MOUNT calls: behind the NFS fronts.
     nfs_servers: Vec<ProbedServer>,
+    /// Receiver of the state, while the proxy comes to rest for another process.
+    successor: Option<Sender<Result<HandOver, OperationError>>>,
+    is_taken_over: bool,
 }
 
 impl Proxy {
@@ -124,8 +139,22 @@ impl Proxy {
     /// When the policy or the deployment is invalid, or an address cannot be bound.
     #[expect(clippy::needless_pass_by_value, reason = "options are made for one proxy")]
     pub fn bind(options: ProxyOptions) -> Result<Self, OperationError> {
+        Self::new(&options, None)
+    }
+
+    /// Prepares to serve at the listeners of another proxy. Nothing is served before
+    /// [`take_over`](Self::take_over).
+    ///
+    /// # Errors
+    /// When the policy or the deployment is invalid, or has other fronts.
+    #[expect(clippy::needless_pass_by_value, reason = "options are made for one proxy")]
+    pub fn inherit(options: ProxyOptions, from: &mut TakeOver) -> Result<Self, OperationError> {
+        Self::new(&options, from.take_listeners())
+    }
+
+    fn new(options: &ProxyOptions, inherited: Option<InheritedListeners>) -> Result<Self, OperationError> {
         let (handle, commands, waker) = control::channel()?;
-        let listeners = FrontListener::bind_all(&options.deployment, &options.server)?;
+        let listeners = FrontListener::bind_all(&options.deployment, &options.server, inherited)?;
         let fronts = listeners.iter().map(|front| front.protocol).collect();
         let nfs_servers = export_probe::nfs_servers(&listeners);
         let capabilities =
@@ -134,8 +163,36 @@ impl Proxy {
             OperationError::machine(format_args!("epoll: {error}")).hint("raise the limit of open files")
         })?;
         let addresses = system.addresses();
-        let engine = ProxyEngine::new(system, fronts, &options)?;
-        Ok(Self { engine, commands, handle, addresses, capabilities, nfs_servers })
+        let engine = ProxyEngine::new(system, fronts, options)?;
+        Ok(Self {
+            engine,
+            commands,
+            handle,
+            addresses,
+            capabilities,
+            nfs_servers,
+            successor: None,
+            is_taken_over: false,
+        })
+    }
+
+    /// Takes over the sessions of the other proxy, which ends. Returns its process and the number of sessions.
+    ///
+    /// # Errors
+    /// When the other proxy does not come to rest in time, or its state is not understood. It then goes on.
+    pub fn take_over(&mut self, from: &TakeOver) -> Result<(u32, usize), OperationError> {
+        let (document, descriptors) = from.state()?;
+        let places = document.places();
+        let mut streams = Vec::new();
+        for (descriptor, (front, is_to_server)) in descriptors.into_iter().zip(places) {
+            streams.push(self.engine.system().adopt(descriptor.into(), front, is_to_server));
+        }
+        let process = document.process;
+        let count = document.sessions.len();
+        self.engine.adopt(document, streams)?;
+        from.commit()?;
+        self.engine.begin_adopted();
+        Ok((process, count))
     }
 
     /// Returns a handle for other threads to control the proxy.
@@ -176,13 +233,15 @@ impl Proxy {
             if has_orders {
                 self.handle_commands();
             }
+            self.hand_over_if_at_rest();
             #[cfg(debug_assertions)]
             self.engine.check_invariants_now_and_then();
         }
         let snapshot = self.engine.snapshot();
         let (observations, left_out) = self.engine.take_observations();
         let unrecorded = self.engine.unrecorded();
-        Ok(ProxyReport { snapshot, observations, left_out, unrecorded })
+        let is_taken_over = self.is_taken_over;
+        Ok(ProxyReport { snapshot, observations, left_out, unrecorded, is_taken_over })
     }
 
     /// Handles all pending commands.
@@ -206,9 +265,65 @@ impl Proxy {
                     let _ = reply.send(self.engine.metrics());
                 }
                 ControlCommand::LearnExport(mount) => self.engine.learn_export(&mount.path, &mount.root),
+                ControlCommand::Listeners(reply) => {
+                    let _ = reply.send(self.listeners());
+                }
+                ControlCommand::HandOver(reply) if self.successor.is_some() => {
+                    let _ = reply.send(Err(OperationError::machine("another process takes over already")));
+                }
+                ControlCommand::HandOver(reply) => {
+                    self.successor = Some(reply);
+                    self.engine.hold(HOLD_NS);
+                }
                 ControlCommand::Drain => self.engine.drain(),
                 ControlCommand::Stop => self.engine.stop(),
             }
+        }
+    }
+
+    /// Duplicates the listeners for another process.
+    fn listeners(&mut self) -> Result<SharedListeners, OperationError> {
+        let fronts = self.engine.system().fronts();
+        if fronts.is_empty() {
+            return Err(OperationError::machine("the running proxy is about to end")
+                .hint("start this one without --take-over when it has ended"));
+        }
+        let records = fronts.iter().map(FrontListener::record).collect();
+        let copies = fronts.iter().map(|front| front.listener.as_fd().try_clone_to_owned());
+        let copies: io::Result<_> = copies.collect();
+        Ok((records, copies.map_err(|error| no_descriptors(&error))?))
+    }
+
+    /// Hands over to the process that waits for it, as soon as the proxy is at rest, or lets it know that this takes too
+    /// long. Until the other process has decided, nothing is served.
+    fn hand_over_if_at_rest(&mut self) {
+        if self.successor.is_none() {
+            return;
+        }
+        let mut is_at_rest = self.engine.is_at_rest();
+        if !is_at_rest && !self.engine.is_hold_late() {
+            return;
+        }
+        is_at_rest = is_at_rest || self.engine.leave_clients_behind();
+        let Some(successor) = self.successor.take() else { return };
+        let copies = self.engine.streams().map(|stream| stream.socket().as_fd().try_clone_to_owned());
+        let copies: io::Result<Vec<OwnedFd>> = copies.collect();
+        let (decide, decision) = mpsc::channel();
+        let offer = match copies {
+            Ok(descriptors) if is_at_rest => {
+                Ok(HandOver { document: self.engine.document(), descriptors, decide })
+            }
+            Ok(_) => Err(OperationError::machine("the server has not answered all requests within 1 s")
+                .hint("nothing has changed; try again")),
+            Err(error) => Err(no_descriptors(&error)),
+        };
+        let is_offer = offer.is_ok();
+        let is_offered = successor.send(offer).is_ok() && is_offer;
+        self.is_taken_over = is_offered && decision.recv().unwrap_or(false);
+        if self.is_taken_over {
+            self.engine.stop();
+        } else {
+            self.engine.go_on();
         }
     }
 
@@ -225,4 +340,9 @@ impl Proxy {
             export_probe::ask(self.nfs_servers.clone(), exports, self.handle.clone());
         }
     }
+}
+
+fn no_descriptors(error: &io::Error) -> OperationError {
+    OperationError::machine(format_args!("connections cannot be duplicated for the other proxy: {error}"))
+        .hint("raise the limit of open files; nothing has changed")
 }

@@ -1,6 +1,7 @@
 //! The order in which requests are dispatched: that of the enforcer, or of a baseline to compare it with.
 
 use super::flows::{CONTROL_FLOW, UNKNOWN_FLOW, data_flow};
+use discipline::Limit;
 use discipline::enforce::{
     ArrivingRequest, DispatchedRequest, EnforcementRules, Enforcer, TokenCharge, WaitingRequest,
 };
@@ -194,6 +195,21 @@ impl RequestQueue {
         match self {
             Self::Enforcer(enforcer) => enforcer.wake_at(),
             Self::Baseline(baseline) => baseline.wake_at(),
+        }
+    }
+
+    /// Returns the buckets that lack tokens, by flow: their limits and the missing work.
+    pub(super) fn missing_tokens(&mut self, now: u64) -> Vec<(u32, Vec<(Limit, u64)>)> {
+        match self {
+            Self::Enforcer(enforcer) => enforcer.missing_tokens(now),
+            Self::Baseline(_) => Vec::new(),
+        }
+    }
+
+    /// Takes over the missing tokens of a flow from another proxy.
+    pub(super) fn inherit(&mut self, now: u64, flow: u32, missing: &[(Limit, u64)]) {
+        if let Self::Enforcer(enforcer) = self {
+            enforcer.inherit(now, flow, missing);
         }
     }
 

@@ -33,6 +33,10 @@ pub(super) struct ProxyRequest {
     pub(super) ending: RequestEnding,
     /// Bytes received and not forwarded.
     pub(super) bytes: Vec<u8>,
+    /// Number of the last of these bytes that are a barrier of the proxy's own.
+    pub(super) barrier_bytes: usize,
+    /// The other bytes are those of the client: none were replaced, and no part was read as another request.
+    pub(super) is_verbatim: bool,
     /// Number of bytes received.
     pub(super) received: u64,
     /// Number of bytes of its reply, according to the heads received so far.

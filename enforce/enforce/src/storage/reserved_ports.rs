@@ -33,6 +33,14 @@ impl ReservedPorts {
         }
     }
 
+    /// Takes a port that a connection has already. Returns `None` for one that is not among these.
+    pub(super) fn lease_of(&mut self, port: u16) -> Option<PortLease> {
+        let place = usize::from((FIRST + COUNT - 1).checked_sub(port)?);
+        let holder = Arc::new(());
+        *self.holders.get_mut(place)? = Arc::downgrade(&holder);
+        Some(PortLease { port, _holder: holder })
+    }
+
     /// Returns the next free port.
     pub(super) fn lease(&mut self) -> Option<PortLease> {
         let count = self.holders.len();

@@ -28,6 +28,7 @@
 
 mod client_side;
 mod close_reason;
+mod handover;
 mod incoming;
 mod invariants;
 mod lifecycle;

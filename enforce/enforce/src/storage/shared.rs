@@ -43,6 +43,8 @@ pub(super) struct SharedState {
     pub(super) profile: StorageProfile,
     /// The proxy is ending: no further requests are accepted.
     pub(super) is_draining: bool,
+    /// The proxy comes to rest for another one: it reads and dispatches only what cannot be handed over.
+    pub(super) is_holding: bool,
     /// Number of requests that have entered the queue.
     pub(super) enqueued: u64,
     /// Cost models by flow, and that of unknown clients, whose flow is too large for an index.
@@ -73,6 +75,7 @@ impl SharedState {
             exports: ExportTable::default(),
             overdue: OverdueWatch::default(),
             is_draining: false,
+            is_holding: false,
             enqueued: 0,
             unknown_cost: RequestCost::new(&profile),
             served_cost: ServedCost::new(&profile),

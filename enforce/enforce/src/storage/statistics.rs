@@ -1,6 +1,6 @@
 //! Counters of a proxy, and its record of requests for verification.
 
-use super::flows::{UNKNOWN_WORKLOAD, WorkloadNames, data_flow};
+use super::flows::{UNKNOWN_FLOW, UNKNOWN_WORKLOAD, WorkloadNames, data_flow};
 use super::recording::{ProxiedRequest, RequestSink};
 use super::request::ProxyRequest;
 use metrics::{BucketScale, ExponentialCounts};
@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::SyncSender;
 use units::Nanos;
 use wire::RequestClass;
+
+/// Nanoseconds of a second.
+const NS_PER_S: u128 = 1_000_000_000;
 
 /// Requests of one workload that a proxy has completed since its start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +65,12 @@ pub struct ProxySnapshot {
     pub released: u64,
     /// Number of policy changes.
     pub changes: u64,
+    /// Number of times that a new process took over from the one before without a restart in between.
+    #[serde(default)]
+    pub take_overs: u64,
+    /// Process from which this one took over, if it did.
+    #[serde(default)]
+    pub taken_over_from: Option<u32>,
 }
 
 /// Distributions of the times of a workload's reads and writes at a proxy.
@@ -104,6 +113,22 @@ impl ProxyMetrics {
         }
         self
     }
+}
+
+/// Counters of a workload, for the next proxy.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct WorkloadRecord {
+    pub(super) counted: ProxiedWorkload,
+    pub(super) answered: TimesRecord,
+    pub(super) waited: TimesRecord,
+}
+
+/// Counts of times by bucket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TimesRecord {
+    pub(super) buckets: Vec<u64>,
+    pub(super) sum_s: u64,
+    pub(super) sum_rest_ns: u64,
 }
 
 /// Counters of one flow.
@@ -202,6 +227,38 @@ impl ProxyStatistics {
         self.traffic.of(data_flow(flow)).counted.unexpected += 1;
     }
 
+    /// Returns all counters for the next proxy.
+    pub(super) fn records(&self, names: &WorkloadNames) -> (Vec<WorkloadRecord>, [u64; 4]) {
+        let record = |(flow, traffic): (&u32, &FlowTraffic)| WorkloadRecord {
+            counted: ProxiedWorkload { workload: workload_name(names, *flow), ..traffic.counted.clone() },
+            answered: times_record(&traffic.answered),
+            waited: times_record(&traffic.waited),
+        };
+        let counters = [self.cut, self.turned_away, self.released, self.changes];
+        (self.traffic.flows.iter().map(record).collect(), counters)
+    }
+
+    /// Continues the counters of another proxy.
+    pub(super) fn inherit(
+        &mut self,
+        workloads: Vec<WorkloadRecord>,
+        counters: [u64; 4],
+        names: &mut WorkloadNames,
+    ) {
+        let own = [&mut self.cut, &mut self.turned_away, &mut self.released, &mut self.changes];
+        for (own, other) in own.into_iter().zip(counters) {
+            *own += other;
+        }
+        for WorkloadRecord { counted, answered, waited } in workloads {
+            let is_unknown = counted.workload == UNKNOWN_WORKLOAD;
+            let flow = if is_unknown { UNKNOWN_FLOW } else { names.flow(&counted.workload) };
+            let traffic = self.traffic.of(flow);
+            add_times(&mut traffic.answered, &answered);
+            add_times(&mut traffic.waited, &waited);
+            traffic.counted = ProxiedWorkload { workload: String::new(), ..counted };
+        }
+    }
+
     /// Returns the counters of all workloads.
     pub(super) fn traffic(&self, names: &WorkloadNames) -> Vec<ProxiedWorkload> {
         let named = |(flow, traffic): (&u32, &FlowTraffic)| ProxiedWorkload {
@@ -280,4 +337,17 @@ impl ObservationRecord {
 
 fn workload_name(names: &WorkloadNames, flow: u32) -> String {
     names.name(flow).unwrap_or(UNKNOWN_WORKLOAD).to_owned()
+}
+
+fn times_record(counts: &ExponentialCounts) -> TimesRecord {
+    let (buckets, sum_ns) = counts.parts();
+    let parts = [sum_ns / NS_PER_S, sum_ns % NS_PER_S].map(|part| u64::try_from(part).unwrap_or(u64::MAX));
+    let [sum_s, sum_rest_ns] = parts;
+    TimesRecord { buckets: buckets.to_vec(), sum_s, sum_rest_ns }
+}
+
+fn add_times(counts: &mut ExponentialCounts, record: &TimesRecord) {
+    let sum_ns = u128::from(record.sum_s) * NS_PER_S + u128::from(record.sum_rest_ns);
+    // Another version may have other buckets; its times are left out.
+    let _ = counts.add_parts(&record.buckets, sum_ns);
 }

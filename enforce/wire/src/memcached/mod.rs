@@ -45,8 +45,8 @@ use crate::fields::{HeadError, check_at_most, into_parse_step};
 use crate::memory::shrink_queue_if_empty;
 use crate::sharing::SharedConnections;
 use crate::{
-    Extent, InjectedBarrier, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation,
-    ReplyHead, RequestHead, RequestRewrite,
+    ConnectionMemory, Extent, InjectedBarrier, ParseStep, ParserLimits, ProtocolError, ProtocolParser,
+    ReplyExpectation, ReplyHead, RequestHead, RequestRewrite,
 };
 use barrier::{BARRIER_OPAQUE, BINARY_BARRIER, BINARY_NOOP, TEXT_BARRIER};
 use command::MemcachedCommand;
@@ -416,6 +416,16 @@ impl ProtocolParser for MemcachedParser {
         } else {
             format!("CLIENT_ERROR {error}\r\n").into_bytes()
         }
+    }
+
+    fn memory(&self) -> Option<ConnectionMemory> {
+        let is_between = matches!(self.key_list, KeyListState::Outside) && !self.has_list_failed;
+        let is_binary = self.is_binary;
+        is_between.then(|| ConnectionMemory { is_binary, ..ConnectionMemory::default() })
+    }
+
+    fn resume(&mut self, memory: &ConnectionMemory) {
+        self.is_binary = memory.is_binary;
     }
 
     fn in_flight(&self) -> usize {

@@ -67,6 +67,12 @@ impl ObservedHandshake {
         self.pending = VecDeque::new();
     }
 
+    /// Continues after the handshake of another parser, in which the server granted this export.
+    pub(super) fn resume(&mut self, granted: Option<Vec<u8>>) {
+        self.finish();
+        self.granted = granted;
+    }
+
     pub(super) fn client_is_done(&self) -> bool {
         self.client == HandshakePhase::Done
     }

@@ -16,7 +16,9 @@ mod transmission;
 pub use framing::Framing;
 
 use crate::fields::into_parse_step;
-use crate::{ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyHead, RequestHead};
+use crate::{
+    ConnectionMemory, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyHead, RequestHead,
+};
 use handshake::ObservedHandshake;
 use transmission::Transmission;
 
@@ -88,6 +90,20 @@ impl ProtocolParser for NbdParser {
 
     fn export_name(&self) -> Option<&[u8]> {
         self.handshake.export_name()
+    }
+
+    fn memory(&self) -> Option<ConnectionMemory> {
+        let is_done = self.handshake.client_is_done() && self.handshake.server_is_done();
+        is_done.then(|| ConnectionMemory {
+            framing: self.framing(),
+            export: self.export_name().map(<[u8]>::to_vec),
+            ..ConnectionMemory::default()
+        })
+    }
+
+    fn resume(&mut self, memory: &ConnectionMemory) {
+        self.handshake.resume(memory.export.clone());
+        self.transmission.framing = memory.framing;
     }
 
     fn in_flight(&self) -> usize {

@@ -27,8 +27,8 @@ mod refusal;
 use crate::fields::{HeadError, check_at_most, into_parse_step};
 use crate::memory::shrink_queue_if_empty;
 use crate::{
-    Extent, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation, ReplyHead,
-    RequestClass, RequestHead, RequestRewrite,
+    ConnectionMemory, Extent, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation,
+    ReplyHead, RequestClass, RequestHead, RequestRewrite,
 };
 use command::CommandWork;
 use element::{
@@ -378,6 +378,10 @@ impl ProtocolParser for RespParser {
 
     fn farewell(&self, error: &ProtocolError) -> Vec<u8> {
         format!("-ERR Protocol error: {error}\r\n").into_bytes()
+    }
+
+    fn memory(&self) -> Option<ConnectionMemory> {
+        (!self.has_quit).then(ConnectionMemory::default)
     }
 
     fn in_flight(&self) -> usize {

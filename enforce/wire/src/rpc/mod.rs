@@ -26,8 +26,8 @@ pub use protocol::{MOUNT, NFS};
 use crate::fields::{HeadError, check_at_most, first_bytes, into_parse_step};
 use crate::memory::shrink_if_empty;
 use crate::{
-    Extent, GrantedMount, ParseStep, ParserLimits, ProtocolError, ProtocolParser, ReplyExpectation,
-    ReplyHead, RequestHead,
+    ConnectionMemory, Extent, GrantedMount, ParseStep, ParserLimits, ProtocolError, ProtocolParser,
+    ReplyExpectation, ReplyHead, RequestHead,
 };
 use call::{CallHead, NFS2_HANDLE_LEN, NFS3_HANDLE_LEN_MAX, ResultsForm};
 use handle::NamedHandle;
@@ -232,6 +232,11 @@ impl ProtocolParser for RpcParser {
 
     fn take_mount(&mut self) -> Option<GrantedMount> {
         self.mounts.take_granted()
+    }
+
+    fn memory(&self) -> Option<ConnectionMemory> {
+        // The client's replies to calls of the server are no requests.
+        self.callbacks.is_empty().then(ConnectionMemory::default)
     }
 
     fn in_flight(&self) -> usize {

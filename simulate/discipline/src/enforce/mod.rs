@@ -65,6 +65,7 @@
 
 mod flow_queue;
 mod holds;
+mod inheritance;
 mod invariants;
 mod limited_queues;
 mod limiter;

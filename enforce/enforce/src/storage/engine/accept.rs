@@ -16,7 +16,7 @@ impl<S: System> ProxyEngine<S> {
     pub(super) fn accept(&mut self, front: usize) {
         for _ in 0..ACCEPTED_PER_ROUND {
             // In the round in which the proxy stops listening, events about its fronts may still follow.
-            if self.draining_since.is_some() {
+            if self.draining_since.is_some() || self.holding_until.is_some() {
                 return;
             }
             let (client, peer) = match self.system.accept(front) {

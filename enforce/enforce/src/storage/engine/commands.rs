@@ -73,7 +73,7 @@ impl<S: System> ProxyEngine<S> {
     }
 
     /// Cuts off clients that are no longer allowed.
-    fn cut_off_forbidden(&mut self) {
+    pub(super) fn cut_off_forbidden(&mut self) {
         let allowed = &self.shared.enforced.allowed;
         let forbidden =
             self.sessions.iter().filter(|(_, entry)| !allowed.permits(entry.front, entry.session.peer.ip()));
@@ -136,6 +136,8 @@ impl<S: System> ProxyEngine<S> {
             buffered_bytes: *buffered_bytes as u64,
             released: statistics.released,
             changes: statistics.changes,
+            take_overs: self.take_overs,
+            taken_over_from: self.predecessor,
         }
     }
 

@@ -81,7 +81,7 @@ impl ProxySession {
             return false;
         }
         match &self.incoming {
-            _ if self.broken.is_some() => false,
+            _ if self.broken.is_some() || self.is_held(shared) => false,
             Some(incoming) if incoming.is_ahead => self.server.output.len() < self.buffer_allowance(shared),
             Some(_) => self.held_bytes < self.buffer_allowance(shared) || self.may_send_ahead(),
             None => !self.is_full(shared) && self.client.input.len() < UNPARSED_MAX,
@@ -105,6 +105,7 @@ impl ProxySession {
             || self.codec.is_blocked()
             || (self.is_in_handshake() && !self.waiting.is_empty())
             || shared.is_draining
+            || self.reads_no_more(shared)
             || self.client.phase.is_closed()
             || self.server.phase.is_ended()
     }
@@ -188,6 +189,7 @@ impl ProxySession {
                 let mut request = self.new_request(&message, ending, shared);
                 let mut skip = 0;
                 if let Some(rewrite) = rewrite {
+                    request.is_verbatim = false;
                     skip = rewrite.skip;
                     self.held_bytes += rewrite.bytes.len();
                     request.bytes = rewrite.bytes;
@@ -243,6 +245,8 @@ impl ProxySession {
             names_file: handle.is_some(),
             ending,
             bytes: Vec::new(),
+            barrier_bytes: 0,
+            is_verbatim: true,
             received: 0,
             reply_bytes: 0,
             state: RequestState::Arriving,
@@ -287,6 +291,7 @@ impl ProxySession {
                 request.bytes.extend_from_slice(sent);
                 let barrier = if is_complete { barrier } else { &[] };
                 request.bytes.extend_from_slice(barrier);
+                request.barrier_bytes = barrier.len();
                 self.held_bytes += sent.len() + barrier.len();
             }
         }

@@ -178,7 +178,7 @@ impl ProxySession {
     }
 
     /// Returns the waiting requests in the order of arrival.
-    fn waiting_in_order(&self, shared: &SharedState) -> Vec<u32> {
+    pub(super) fn waiting_in_order(&self, shared: &SharedState) -> Vec<u32> {
         let mut waiting = self.waiting.clone();
         waiting.sort_unstable_by_key(|number| shared.requests.get(*number).number);
         waiting
@@ -201,7 +201,8 @@ impl ProxySession {
             || self.server.is_silent
             || self.is_connecting()
             || self.is_without_connection()
-            || shared.is_address_full(self.address);
+            || shared.is_address_full(self.address)
+            || self.is_held(shared);
         if is_held_up == self.is_parked {
             return;
         }

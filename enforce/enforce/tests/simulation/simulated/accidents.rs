@@ -5,7 +5,7 @@ use super::faults::FaultKind;
 use super::link::FarEnd;
 use super::plan::MS;
 use super::tamper::Tampering;
-use super::world::{ControlAction, World, WorldEvent};
+use super::world::{ControlAction, TakeOverFate, World, WorldEvent};
 use wire::Protocol;
 
 impl World {
@@ -39,6 +39,13 @@ impl World {
             self.actions.push_back(ControlAction::Drain);
         } else if self.faults.strikes(FaultKind::ProxyStop, &mut self.dice) {
             self.actions.push_back(ControlAction::Stop);
+        }
+        let is_often = self.tampering.as_ref().is_some_and(|tampering| tampering.mistake.is_at_take_over());
+        let World { faults, take_over_dice, .. } = self;
+        if faults.strikes(FaultKind::TakeOver, take_over_dice) || is_often {
+            let fates = [TakeOverFate::Succeeds, TakeOverFate::SucceedsWithAll, TakeOverFate::Dies];
+            let fate = if is_often { fates[0] } else { take_over_dice.pick(&fates) };
+            self.actions.push_back(ControlAction::TakeOver(fate));
         }
     }
 

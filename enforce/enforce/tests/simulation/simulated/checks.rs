@@ -30,7 +30,8 @@ impl World {
         // A streaming or blocked request was dispatched earlier.
         let was_late = session.has_streamed || handed.begun_at < self.now;
         let since = self.now.saturating_sub(SLACK_NS);
-        if level == 0 || was_late || session.generation != self.generation || self.is_draining {
+        let is_ending = self.is_draining || self.is_holding;
+        if level == 0 || was_late || session.generation != self.generation || is_ending {
             return;
         }
         let blocked_at = session.blocked_at;

@@ -5,10 +5,11 @@ use super::plan::WorldPlan;
 use super::system::{SimulatedStream, SimulatedSystem};
 use enforce::deployment::Deployment;
 use enforce::storage::{
-    ProxyEngine, ProxyOptions, ProxySnapshot, ProxyStream, StreamInterest, StreamRole, StreamToken, System,
-    SystemEvent,
+    HandOverDocument, ProxyEngine, ProxyOptions, ProxySnapshot, ProxyStream, StreamInterest, StreamRole,
+    StreamToken, System, SystemEvent,
 };
 use model::{OperationError, Policy};
+use serde_json::Value;
 use std::io::{self, IoSlice};
 
 /// A proxy in a world.
@@ -27,6 +28,25 @@ pub trait ProxyUnderTest {
     fn snapshot(&self) -> ProxySnapshot;
     /// Checks its invariants.
     fn check_invariants(&self);
+    /// Comes to rest within this time, to hand over.
+    fn hold(&mut self, _: u64) {}
+    /// Returns true if it can hand over.
+    fn is_at_rest(&self) -> bool {
+        false
+    }
+    /// Returns true if it did not come to rest in time.
+    fn is_hold_late(&self) -> bool {
+        true
+    }
+    /// Ends sessions that wait for their clients. Returns true if it can then hand over.
+    fn leave_clients_behind(&mut self) -> bool {
+        false
+    }
+    /// Serves on.
+    fn go_on(&mut self) {}
+    /// Hands over to another proxy, which begins with a document as text.
+    #[must_use]
+    fn succeeded(self, other: Self, spoil: impl FnOnce(&mut Value)) -> Self;
 }
 
 impl ProxyUnderTest for ProxyEngine<SimulatedSystem> {
@@ -59,6 +79,35 @@ impl ProxyUnderTest for ProxyEngine<SimulatedSystem> {
 
     fn check_invariants(&self) {
         self.check_invariants();
+    }
+
+    fn hold(&mut self, within: u64) {
+        self.hold(within);
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.is_at_rest()
+    }
+
+    fn is_hold_late(&self) -> bool {
+        self.is_hold_late()
+    }
+
+    fn leave_clients_behind(&mut self) -> bool {
+        self.leave_clients_behind()
+    }
+
+    fn go_on(&mut self) {
+        self.go_on();
+    }
+
+    fn succeeded(mut self, mut other: Self, spoil: impl FnOnce(&mut Value)) -> Self {
+        let mut document = serde_json::to_value(self.document()).expect("it is plain data");
+        spoil(&mut document);
+        let document: HandOverDocument = serde_json::from_value(document).expect("it was written so");
+        other.adopt(document, self.into_streams()).expect("it is of this version");
+        other.begin_adopted();
+        other
     }
 }
 
@@ -201,4 +250,8 @@ impl ProxyUnderTest for PassThrough {
     }
 
     fn check_invariants(&self) {}
+
+    fn succeeded(self, _: Self, _: impl FnOnce(&mut Value)) -> Self {
+        self
+    }
 }

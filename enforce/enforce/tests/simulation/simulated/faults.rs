@@ -63,9 +63,11 @@ pub enum FaultKind {
     HostileBytes,
     /// For a while the process may open hardly more files than it has open.
     FilesRunOut,
+    /// Another proxy takes over from the running one, or tries to.
+    TakeOver,
 }
 
-pub const FAULT_KINDS: usize = FaultKind::FilesRunOut as usize + 1;
+pub const FAULT_KINDS: usize = FaultKind::TakeOver as usize + 1;
 
 impl FaultKind {
     pub const ALL: [Self; FAULT_KINDS] = [
@@ -98,6 +100,7 @@ impl FaultKind {
         Self::Callback,
         Self::HostileBytes,
         Self::FilesRunOut,
+        Self::TakeOver,
     ];
 
     /// Returns the number of chances per fault of a kind in a world that has it.
@@ -111,7 +114,7 @@ impl FaultKind {
             // Chances of these come with each step of the server on a connection.
             Self::ServerStall => 200,
             Self::ServerRestart => 12,
-            Self::Configuration | Self::WrongConfiguration | Self::FilesRunOut => 2,
+            Self::Configuration | Self::WrongConfiguration | Self::FilesRunOut | Self::TakeOver => 2,
             Self::ProxyDrain | Self::ProxyStop => 12,
             Self::Callback => 2,
             // Chances of these come with each request.
@@ -147,6 +150,7 @@ impl FaultKind {
                 | Self::Configuration
                 | Self::ProxyDrain
                 | Self::ProxyStop
+                | Self::TakeOver
         )
     }
 }
@@ -164,10 +168,11 @@ impl FaultLog {
     /// that another world without it shows. A calm world has no faults that would excuse a late answer to
     /// the client with the highest priority.
     pub fn random(dice: &mut Dice, is_calm: bool) -> Self {
-        // The latest kind does not shift the choices of older worlds, whose seeds find mistakes.
+        // The latest kinds do not shift the choices of older worlds, whose seeds find mistakes.
         let mut apart = dice.clone();
         let rates = FaultKind::ALL.map(|kind| {
-            let dice = if kind == FaultKind::FilesRunOut { &mut apart } else { &mut *dice };
+            let is_late = matches!(kind, FaultKind::FilesRunOut | FaultKind::TakeOver);
+            let dice = if is_late { &mut apart } else { &mut *dice };
             let is_present = dice.one_in(2) && (!is_calm || kind.is_harmless_to_others());
             if is_present { kind.usual_rate() * dice.between(1, 4) } else { 0 }
         });

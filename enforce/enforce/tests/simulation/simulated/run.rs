@@ -6,7 +6,7 @@ use super::faults::FAULT_KINDS;
 use super::plan::{SECOND, WorldPlan};
 use super::system::SimulatedSystem;
 use super::tamper::{ProxyMistake, Tampering};
-use super::world::{AFTERMATH_NS, ControlAction, World};
+use super::world::{AFTERMATH_NS, ControlAction, TakeOverFate, World};
 use enforce::storage::ProxyEngine;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,6 +14,8 @@ use std::rc::Rc;
 
 /// Maximum time from the order to drain to the end of a proxy: that of its options, with a margin.
 const DRAIN_MAX_NS: u64 = 11 * SECOND;
+/// Time in which a proxy has to come to rest for another one.
+const HOLD_NS: u64 = SECOND;
 /// More rounds than any world takes.
 const ROUNDS_MAX: u64 = 3_000_000;
 
@@ -33,6 +35,8 @@ pub struct WorldReport {
     pub rounds: u64,
     /// Number of answers to honest clients.
     pub answered: u64,
+    /// Number of proxies that took over from another.
+    pub taken_over: u64,
     /// Times from the requests of the first client to their answers, ascending.
     pub latencies: Vec<u64>,
     /// Maximum number of bytes of requests, and of replies, that the proxy held for one connection.
@@ -98,6 +102,7 @@ fn report(world: &mut World) -> WorldReport {
         simulated_ns: world.now - SECOND,
         rounds: world.rounds,
         answered: world.clients.iter().map(|client| client.answered).sum(),
+        taken_over: world.taken_over,
         latencies,
         most_held,
         most_idle_rounds: world.most_idle_rounds,
@@ -135,6 +140,7 @@ fn begin<P: ProxyUnderTest>(world: &Rc<RefCell<World>>) -> P {
 fn live<P: ProxyUnderTest>(world: &Rc<RefCell<World>>) {
     let mut proxy: P = begin(world);
     let mut drain_by = None;
+    let mut fate = None;
     loop {
         if let Err(error) = proxy.round() {
             world.borrow_mut().violate(&format!("the proxy cannot go on: {error}"));
@@ -153,7 +159,17 @@ fn live<P: ProxyUnderTest>(world: &Rc<RefCell<World>>) {
                 proxy.drain();
             }
             Some(ControlAction::Stop) => is_ended = true,
-            Some(ControlAction::Drain) | None => {}
+            Some(ControlAction::TakeOver(wanted)) if drain_by.is_none() && fate.is_none() => {
+                world.borrow_mut().is_holding = true;
+                world.borrow_mut().note(|| format!("a proxy begins to take over, and {wanted:?}"));
+                fate = Some(wanted);
+                proxy.hold(HOLD_NS);
+            }
+            Some(ControlAction::Drain | ControlAction::TakeOver(_)) | None => {}
+        }
+        if let Some(wanted) = fate.filter(|_| !is_ended && (proxy.is_at_rest() || proxy.is_hold_late())) {
+            proxy = end_of_hold(world, proxy, wanted);
+            fate = None;
         }
         is_ended |= proxy.is_stopped();
         if drain_by.is_some_and(|by| by < world.borrow().now) && !is_ended {
@@ -165,6 +181,7 @@ fn live<P: ProxyUnderTest>(world: &Rc<RefCell<World>>) {
             drop(proxy);
             renew(world);
             drain_by = None;
+            fate = None;
             proxy = begin(world);
         }
         if is_finished(world) {
@@ -172,6 +189,31 @@ fn live<P: ProxyUnderTest>(world: &Rc<RefCell<World>>) {
         }
     }
     check_end(world, &mut proxy);
+}
+
+/// Lets a proxy hand over if it is at rest, or go on.
+fn end_of_hold<P: ProxyUnderTest>(world: &Rc<RefCell<World>>, mut proxy: P, fate: TakeOverFate) -> P {
+    let mut is_at_rest = proxy.is_at_rest();
+    if !is_at_rest && fate == TakeOverFate::Succeeds {
+        excuse_all(world, "it was in the middle of a message when another proxy took over");
+        is_at_rest = proxy.leave_clients_behind();
+    }
+    world.borrow_mut().is_holding = false;
+    if !is_at_rest || fate == TakeOverFate::Dies {
+        world.borrow_mut().note(|| "nothing is taken over".to_owned());
+        proxy.go_on();
+        return proxy;
+    }
+    world.borrow_mut().note(|| "another proxy has taken over".to_owned());
+    world.borrow_mut().taken_over += 1;
+    let other = begin(world);
+    let mistake = world.borrow().tampering.as_ref().map(|tampering| tampering.mistake);
+    let other = proxy.succeeded(other, |document| mistake.iter().for_each(|mistake| mistake.spoil(document)));
+    // The engine before it wanted no reports.
+    world.borrow_mut().reports_clients = true;
+    let now = world.borrow().now;
+    world.borrow_mut().configured_at = now;
+    other
 }
 
 fn is_finished(world: &Rc<RefCell<World>>) -> bool {
@@ -195,6 +237,7 @@ fn renew(world: &Rc<RefCell<World>>) {
     let mut world = world.borrow_mut();
     world.generation += 1;
     (world.is_draining, world.is_listening, world.reports_clients) = (false, true, true);
+    world.is_holding = false;
     world.restart_limits();
     world.configured_at = world.now;
     world.note(|| "another proxy begins".to_owned());

@@ -3,6 +3,7 @@
 
 use super::dice::Dice;
 use super::reader::RequestReader;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A mistake of a proxy.
@@ -32,6 +33,12 @@ pub enum ProxyMistake {
     ClosesClient,
     /// It polls without waiting or making progress.
     RunsInCircles,
+    /// At a take-over it loses the bytes of requests that wait.
+    DropsUnsentBytes,
+    /// At a take-over it loses the bytes of replies that clients have not read.
+    DropsUnreadBytes,
+    /// At a take-over it grants new bursts.
+    GrantsBursts,
 }
 
 impl ProxyMistake {
@@ -47,10 +54,33 @@ impl ProxyMistake {
             Self::IgnoresLimits => &["limit"],
             Self::ClosesClient => &["closed"],
             Self::RunsInCircles => &["circles"],
+            Self::DropsUnsentBytes => &["conservation", "progress", "answers", "level", "closed", "order"],
+            Self::DropsUnreadBytes => &["stream", "answers"],
+            Self::GrantsBursts => &["limit"],
         }
     }
 
-    pub const ALL: [Self; 12] = [
+    /// Returns true for a mistake when another proxy takes over.
+    pub fn is_at_take_over(self) -> bool {
+        matches!(self, Self::DropsUnsentBytes | Self::DropsUnreadBytes | Self::GrantsBursts)
+    }
+
+    /// Makes the mistake in the document of a take-over.
+    pub fn spoil(self, document: &mut Value) {
+        let mut empty = |field: &str| {
+            for session in document["sessions"].as_array_mut().into_iter().flatten() {
+                session[field] = Value::Array(Vec::new());
+            }
+        };
+        match self {
+            Self::DropsUnsentBytes => empty("unsent"),
+            Self::DropsUnreadBytes => empty("unread"),
+            Self::GrantsBursts => document["limits"] = Value::Array(Vec::new()),
+            _ => {}
+        }
+    }
+
+    pub const ALL: [Self; 15] = [
         Self::LosesRequest,
         Self::DuplicatesRequest,
         Self::SwapsRequests,
@@ -63,6 +93,9 @@ impl ProxyMistake {
         Self::MissesConfiguration,
         Self::ClosesClient,
         Self::RunsInCircles,
+        Self::DropsUnsentBytes,
+        Self::DropsUnreadBytes,
+        Self::GrantsBursts,
     ];
 }
 

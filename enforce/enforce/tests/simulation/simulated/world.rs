@@ -57,6 +57,19 @@ pub enum ControlAction {
     Drain,
     /// Stops the proxy at once, and starts another.
     Stop,
+    /// Lets another proxy take over.
+    TakeOver(TakeOverFate),
+}
+
+/// End of an attempt to take over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TakeOverFate {
+    /// The other proxy serves, and clients in the middle of a message may be left behind.
+    Succeeds,
+    /// The same, but no client is left behind: it fails if some are late.
+    SucceedsWithAll,
+    /// The other proxy ends before it serves.
+    Dies,
 }
 
 /// An address where the proxy listens, and the server behind it.
@@ -108,6 +121,12 @@ pub struct World {
     pub generation: u32,
     /// True if the proxy was told to drain.
     pub is_draining: bool,
+    /// True while the proxy comes to rest for another one.
+    pub is_holding: bool,
+    /// Source of choices about that.
+    pub take_over_dice: Dice,
+    /// Number of proxies that took over.
+    pub taken_over: u64,
     /// True if the proxy listens.
     pub is_listening: bool,
     /// True if the proxy wants to know of clients that wait.
@@ -178,6 +197,9 @@ impl World {
             configured_at: 0,
             generation: 0,
             is_draining: false,
+            is_holding: false,
+            take_over_dice: Dice::new(plan.seed, 4),
+            taken_over: 0,
             is_listening: true,
             reports_clients: true,
             files_max: plan.files_max,
