@@ -84,6 +84,10 @@ pub struct ProxyArgs {
     /// latency; 0s: never.
     #[arg(long, value_name = "TIME", default_value = "50us")]
     spin: Nanos,
+    /// Threads that move bytes, up to 64, for the one that schedules: more requests per second where several
+    /// CPUs are free; 0: it moves them itself.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=64))]
+    loops: u8,
     /// Real-time priority (SCHED_FIFO), 1 to 99; takes root.
     #[arg(long, value_name = "PRIORITY")]
     realtime: Option<u32>,
@@ -173,6 +177,7 @@ fn serve(args: &ProxyArgs, control: &Path) -> Result<VerbAnswer, OperationError>
     let settings = ProxySettings {
         connections_max: args.connections,
         spin: args.spin,
+        loops: args.loops,
         drain: args.drain,
         record: args.record.clone(),
         recorded_max: if args.record.is_some() && folder.is_none() { RECORDED_MAX } else { 0 },

@@ -2,13 +2,14 @@
 //!
 //! `cargo bench -p enforce --bench simulation -- --seed N` plays one world and prints its events; `--
 //! --seeds 1000 --from S` plays many, `-- --for 10m` as many as fit into the time (also `s` and `h`).
-//! Ends with exit code 1 if a promise was broken.
+//! `--loops 1` gives the proxy loops that move bytes. Ends with exit code 1 if a promise was broken.
 
 #[path = "../tests/simulation/simulated/mod.rs"]
 mod simulated;
 
 use simulated::faults::{FAULT_KINDS, FaultKind};
-use simulated::run::{WorldReport, play};
+use simulated::run::{WorldReport, play, play_looped};
+use simulated::tamper::ProxyMistake;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -67,6 +68,9 @@ impl WorldTotals {
     }
 }
 
+/// Plays the world of a seed, with a mistake if there is one, and keeps a log if asked to.
+type PlayWorld = fn(u64, Option<ProxyMistake>, bool) -> WorldReport;
+
 /// Worlds selected by the arguments.
 #[derive(Debug)]
 struct WorldChoice {
@@ -74,21 +78,28 @@ struct WorldChoice {
     from: u64,
     count: u64,
     duration: Option<Duration>,
+    has_loops: bool,
 }
 
 impl WorldChoice {
+    /// Returns the function that plays a world.
+    fn play(&self) -> PlayWorld {
+        if self.has_loops { play_looped } else { play }
+    }
+
     fn read(arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut choice = Self { one: None, from: 0, count: 1000, duration: None };
+        let mut choice = Self { one: None, from: 0, count: 1000, duration: None, has_loops: false };
         let mut arguments = arguments.filter(|word| word != "--bench");
         while let Some(name) = arguments.next() {
             let value = arguments.next().ok_or_else(|| format!("{name}: a value is missing"))?;
             let number = value.parse::<u64>().map_err(|error| format!("{name} {value}: {error}"));
             match name.as_str() {
                 "--seed" => choice.one = Some(number?),
+                "--loops" => choice.has_loops = number? > 0,
                 "--from" => choice.from = number?,
                 "--seeds" => choice.count = number?,
                 "--for" => (choice.duration, choice.count) = (Some(duration(&value)?), u64::MAX),
-                _ => return Err(format!("{name}: --seed N, --seeds N, --from N or --for TIME")),
+                _ => return Err(format!("{name}: --seed N, --seeds N, --from N, --loops 1 or --for TIME")),
             }
         }
         Ok(choice)
@@ -118,7 +129,7 @@ fn main() -> ExitCode {
         }
     };
     if let Some(seed) = choice.one {
-        return play_one(seed);
+        return play_one(seed, choice.play());
     }
     // Panics of worlds appear in their reports.
     std::panic::set_hook(Box::new(|_| ()));
@@ -126,6 +137,7 @@ fn main() -> ExitCode {
     let next = AtomicU64::new(choice.from);
     let totals = Mutex::new(WorldTotals::default());
     let end = choice.from.saturating_add(choice.count);
+    let play = choice.play();
     let play_some = || {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -146,7 +158,7 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(!totals.failed.is_empty()))
 }
 
-fn play_one(seed: u64) -> ExitCode {
+fn play_one(seed: u64, play: PlayWorld) -> ExitCode {
     let report = play(seed, None, true);
     for line in &report.log {
         println!("{line}");

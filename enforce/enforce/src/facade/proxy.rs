@@ -95,6 +95,8 @@ pub struct ProxySettings {
     pub connections_max: u64,
     /// Maximum time of polling before sleeping.
     pub spin: Nanos,
+    /// Number of threads that move bytes for the one that decides; with 0 it moves them itself.
+    pub loops: u8,
     /// Time for requests in flight after a request to end.
     pub drain: Nanos,
     /// File or folder of recordings.
@@ -131,6 +133,7 @@ pub fn proxy_start(
     let mut options = ProxyOptions::new(&files.server, deployment, current.policy.clone(), profile);
     options.connections_max = settings.connections_max;
     (options.busy_poll_max, options.drain) = (settings.spin, settings.drain);
+    options.loops = settings.loops;
     options.record = settings.recorded_max;
     options.recording.clone_from(&settings.recording);
     if let Some(hosts) = ProxyConfigurator::recall(&mut options, memory)? {

@@ -53,7 +53,7 @@ pub(super) struct HandOver {
 #[derive(Debug, Clone)]
 pub struct ProxyHandle {
     commands: Sender<ControlCommand>,
-    waker: Arc<OwnedFd>,
+    waker: CommandWaker,
 }
 
 /// The proxy's end of the channel.
@@ -74,13 +74,12 @@ pub(super) fn proxy_ended() -> OperationError {
 /// # Errors
 /// When the process may open no more files.
 pub(super) fn channel() -> Result<(ProxyHandle, CommandReceiver, CommandWaker), OperationError> {
-    let waker = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(|error| {
+    let waker = CommandWaker::new().map_err(|error| {
         OperationError::machine(format_args!("eventfd: {error}")).hint("raise the limit of open files")
     })?;
-    let waker = Arc::new(waker);
     let (sender, receiver) = mpsc::channel();
     let handle = ProxyHandle { commands: sender, waker: waker.clone() };
-    Ok((handle, CommandReceiver(receiver), CommandWaker(waker)))
+    Ok((handle, CommandReceiver(receiver), waker))
 }
 
 impl CommandReceiver {
@@ -91,6 +90,20 @@ impl CommandReceiver {
 }
 
 impl CommandWaker {
+    /// Creates a waker.
+    ///
+    /// # Errors
+    /// When the process may open no more files.
+    pub(super) fn new() -> std::io::Result<Self> {
+        Ok(Self(Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?)))
+    }
+
+    /// Makes the descriptor readable.
+    pub(super) fn notify(&self) {
+        // Fails only when the counter is full, and a full counter also wakes the thread.
+        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+    }
+
     /// Returns the descriptor that becomes readable.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -106,8 +119,7 @@ impl CommandWaker {
 impl ProxyHandle {
     fn send(&self, command: ControlCommand) -> Result<(), OperationError> {
         self.commands.send(command).map_err(|_| proxy_ended())?;
-        // Fails only when the counter is full, and a full counter also wakes the proxy.
-        let _ = rustix::io::write(&*self.waker, &1u64.to_ne_bytes());
+        self.waker.notify();
         Ok(())
     }
 

@@ -38,6 +38,8 @@ use wire::Protocol;
 
 /// Interval between checks for timeouts of sessions; a fraction of the shortest timeout.
 const TICK_NS: u64 = 10_000_000;
+/// Time since the last check after which the next one is left out.
+const STALL_NS: u64 = 500_000_000;
 /// Bytes read with one system call; a socket's receive buffer rarely has more.
 const READ_SIZE: usize = 64 << 10;
 
@@ -198,9 +200,14 @@ impl<S: System> ProxyEngine<S> {
         self.handle_events(&mut events);
         self.events = events;
         waited?;
-        if self.shared.now >= self.ticked_at + TICK_NS {
+        let since_tick = self.shared.now - self.ticked_at;
+        if since_tick >= TICK_NS {
             self.ticked_at = self.shared.now;
-            self.tick();
+            // After a long sleep, or a time in which the machine did not run the proxy, what has arrived meanwhile
+            // is not late: it comes first.
+            if since_tick < STALL_NS || self.draining_since.is_some() {
+                self.tick();
+            }
         }
         self.close_unused_connections();
         self.shared.queue.wake(self.shared.now);

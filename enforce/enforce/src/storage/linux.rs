@@ -206,6 +206,7 @@ impl System for LinuxSystem {
         events: &mut Vec<SystemEvent>,
     ) -> io::Result<()> {
         let begun = self.now();
+        let is_look = until.is_some_and(|until| until <= begun);
         let poll_until = begun + self.busy_poll.duration_ns(outstanding);
         let mut clock = begun;
         loop {
@@ -222,7 +223,9 @@ impl System for LinuxSystem {
             clock = self.now();
             events.extend(ready.iter().map(|event| self.event(event.data.u64(), event.flags)));
             if !ready.is_empty() || !is_polling || left == Some(0) {
-                self.busy_poll.learn(clock - begun);
+                if !is_look {
+                    self.busy_poll.learn(clock - begun);
+                }
                 return Ok(());
             }
             // A thread waiting for this CPU may be the one that causes the event.

@@ -14,7 +14,7 @@
 //! Engine and sessions are a state machine over a [`System`]: `linux` is the real one, and tests simulate
 //! others.
 //!
-//! One thread serves all connections. A client has a connection to the server of its own, or shares some
+//! One thread serves all connections, or decides for `loops` that move their bytes. A client has a connection to the server of its own, or shares some
 //! (`engine::shared_connections`). To clients, a crash of the proxy is a closed connection, and nothing is acknowledged that the server has
 //! not acknowledged.
 //!
@@ -44,6 +44,8 @@ mod flows;
 mod handover;
 mod linux;
 mod listener;
+mod loops;
+mod machine_system;
 mod options;
 mod overdue;
 mod places;
@@ -77,6 +79,7 @@ pub(crate) use device_conditions::storage_conditions;
 pub use engine::ProxyEngine;
 pub use flows::UNKNOWN_WORKLOAD;
 pub use handover::HandOverDocument;
+pub use loops::{ByteLoop, ByteLoops, ByteOrder, ByteReport, ConnectionId, LoopedStream, LoopedSystem};
 pub use options::ProxyOptions;
 pub use policy_memory::PolicyMemory;
 pub use queue::{BaselineQueue, BaselineRequest};
@@ -91,6 +94,8 @@ use control::{CommandReceiver, ControlCommand, HandOver, SharedListeners};
 use export_probe::ProbedServer;
 use linux::LinuxSystem;
 use listener::{FrontListener, InheritedListeners};
+use loops::LoopThreads;
+use machine_system::{MachineStream, MachineSystem};
 use model::{Observations, OperationError};
 use rustix::fd::{AsFd, OwnedFd};
 use std::collections::BTreeSet;
@@ -116,10 +121,16 @@ pub struct ProxyReport {
 /// Time in which a proxy has to come to rest for another one, nanoseconds.
 const HOLD_NS: u64 = 1_000_000_000;
 
+/// Returns the error of a machine that does not open the proxy's descriptors or threads.
+#[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
+fn no_files(error: io::Error) -> OperationError {
+    OperationError::machine(format_args!("epoll: {error}")).hint("raise the limit of open files")
+}
+
 /// A proxy that listens but does not serve yet.
 #[derive(Debug)]
 pub struct Proxy {
-    engine: ProxyEngine<LinuxSystem>,
+    engine: ProxyEngine<MachineSystem>,
     commands: CommandReceiver,
     handle: ProxyHandle,
     addresses: Vec<SocketAddr>,
@@ -159,10 +170,15 @@ impl Proxy {
         let nfs_servers = export_probe::nfs_servers(&listeners);
         let capabilities =
             listeners.iter().flat_map(|front| front.connector.capabilities()).copied().collect();
-        let system = LinuxSystem::new(listeners, waker, options.busy_poll_max.0).map_err(|error| {
-            OperationError::machine(format_args!("epoll: {error}")).hint("raise the limit of open files")
-        })?;
+        let system = LinuxSystem::new(listeners, waker.clone(), options.busy_poll_max.0).map_err(no_files)?;
         let addresses = system.addresses();
+        let system = match options.loops {
+            0 => MachineSystem::Direct(system),
+            count => {
+                let loops = LoopThreads::prepare(count.into(), &waker, options.busy_poll_max.0);
+                MachineSystem::Looped(Box::new(LoopedSystem::new(system, loops.map_err(no_files)?)))
+            }
+        };
         let engine = ProxyEngine::new(system, fronts, options)?;
         Ok(Self {
             engine,
@@ -271,6 +287,11 @@ impl Proxy {
                 ControlCommand::HandOver(reply) if self.successor.is_some() => {
                     let _ = reply.send(Err(OperationError::machine("another process takes over already")));
                 }
+                ControlCommand::HandOver(reply) if self.engine.system().has_loops() => {
+                    let error =
+                        OperationError::machine("the running proxy has --loops, which keep its connections");
+                    let _ = reply.send(Err(error.hint("stop it, and start this one")));
+                }
                 ControlCommand::HandOver(reply) => {
                     self.successor = Some(reply);
                     self.engine.hold(HOLD_NS);
@@ -306,7 +327,11 @@ impl Proxy {
         }
         is_at_rest = is_at_rest || self.engine.leave_clients_behind();
         let Some(successor) = self.successor.take() else { return };
-        let copies = self.engine.streams().map(|stream| stream.socket().as_fd().try_clone_to_owned());
+        let copies = self
+            .engine
+            .streams()
+            .filter_map(MachineStream::socket)
+            .map(|socket| socket.as_fd().try_clone_to_owned());
         let copies: io::Result<Vec<OwnedFd>> = copies.collect();
         let (decide, decision) = mpsc::channel();
         let offer = match copies {

@@ -26,6 +26,8 @@ pub struct ProxyOptions {
     /// Maximum time of polling for events before sleeping, which trades CPU time for latency. 0 disables
     /// polling.
     pub busy_poll_max: Nanos,
+    /// Number of threads that move bytes for the one that decides; with 0 it moves them itself.
+    pub loops: u8,
     /// Time for requests in flight after draining begins.
     pub drain: Nanos,
     /// Maximum number of requests recorded for
@@ -39,7 +41,7 @@ impl ProxyOptions {
     /// Default of [`Self::busy_poll_max`]: a few times the cost of a wake-up.
     pub const DEFAULT_BUSY_POLL: Nanos = Nanos(50_000);
 
-    /// Returns the default options: 1024 connections, 50 µs of polling, ten seconds to drain, no recording.
+    /// Returns the default options: 1024 connections, 50 µs of polling, one thread, ten seconds to drain, no recording.
     pub fn new(
         server: &str,
         deployment: Deployment,
@@ -54,6 +56,7 @@ impl ProxyOptions {
             baseline: None,
             connections_max: 1024,
             busy_poll_max: Self::DEFAULT_BUSY_POLL,
+            loops: 0,
             drain: Nanos(10_000_000_000),
             record: 0,
             recording: None,

@@ -60,6 +60,11 @@ pub fn policy(workloads: &[Promise<'_>]) -> Policy {
     Policy::from_json(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
+/// Number of loops for the proxies of a whole test program, so that all its cases also play with loops.
+fn loops_asked_for() -> u8 {
+    std::env::var("TAILWRIGHT_TEST_LOOPS").ok().map_or(0, |text| text.parse().expect("a number of loops"))
+}
+
 pub struct Running {
     pub address: SocketAddr,
     pub remote: ProxyHandle,
@@ -67,7 +72,9 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn start(options: ProxyOptions) -> Self {
+    /// Starts a proxy, with loops if the environment asks for them.
+    pub fn start(mut options: ProxyOptions) -> Self {
+        options.loops = options.loops.max(loops_asked_for());
         let proxy = Proxy::bind(options).unwrap_or_else(|error| panic!("{error}"));
         let address = proxy.addresses()[0];
         let remote = proxy.handle();

@@ -5,7 +5,7 @@ mod simulated;
 
 use simulated::attack::{Attack, REQUESTS};
 use simulated::faults::FaultKind;
-use simulated::run::{WorldReport, play, play_pass_through};
+use simulated::run::{WorldReport, play, play_looped, play_pass_through};
 use simulated::tamper::ProxyMistake;
 use std::thread;
 
@@ -56,6 +56,16 @@ fn worlds_find_every_promise_kept() {
     assert!(answered > 10 * SEEDS, "honest clients were served: {answered} answers");
     let missing: Vec<_> = FaultKind::ALL.iter().filter(|kind| happened[**kind as usize] == 0).collect();
     assert!(missing.is_empty(), "accidents that never happened: {missing:?}");
+}
+
+#[test]
+fn worlds_with_loops_find_every_promise_kept() {
+    let reports = play_all(|seed| play_looped(seed, None, false));
+    let failed: Vec<_> = reports.iter().filter(|report| !report.violations.is_empty()).collect();
+    for report in &failed {
+        println!("{} --loops 1\n    {}", replay(report.seed), report.violations.join("\n    "));
+    }
+    assert!(failed.is_empty(), "{} of {SEEDS} worlds", failed.len());
 }
 
 #[test]

@@ -27,8 +27,9 @@ impl World {
     fn check_level(&mut self, number: usize, handed: &HandedRequest) {
         let session = &self.sessions[number];
         let level = self.configuration.level(session.network);
-        // A streaming or blocked request was dispatched earlier.
-        let was_late = session.has_streamed || handed.begun_at < self.now;
+        // A streaming or blocked request was dispatched earlier. Loops take orders also for a blocked connection.
+        let was_blocked = self.orders_late_ns > 0 && session.blocked_since.is_some();
+        let was_late = session.has_streamed || handed.begun_at < self.now || was_blocked;
         let since = self.now.saturating_sub(SLACK_NS);
         let is_ending = self.is_draining || self.is_holding;
         if level == 0 || was_late || session.generation != self.generation || is_ending {
@@ -48,13 +49,19 @@ impl World {
                 waited / 1000
             );
             // Both may leave in the same round, in which the order does not matter.
-            self.overtaken.push((other, level, text));
+            let confirmed_at = self.now + self.orders_late_ns;
+            self.overtaken.push((confirmed_at, other, level, text));
         }
     }
 
-    /// Confirms overtaken requests when the proxy waits: those still not handed on were passed over.
+    /// Confirms overtaken requests when the proxy waits, and no order of its last round is on its way to a loop:
+    /// those still not handed on were passed over.
     pub fn confirm_overtaken(&mut self) {
-        for (session, level, text) in std::mem::take(&mut self.overtaken) {
+        for (confirmed_at, session, level, text) in std::mem::take(&mut self.overtaken) {
+            if confirmed_at > self.now {
+                self.overtaken.push((confirmed_at, session, level, text));
+                continue;
+            }
             let since = self.now.saturating_sub(SLACK_NS);
             let is_waiting = self.ready_request(&self.sessions[session], level).is_some_and(|at| at < since);
             if is_waiting {

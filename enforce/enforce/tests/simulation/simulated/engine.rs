@@ -1,12 +1,13 @@
 //! The proxies in worlds: the one under test, and one that only passes bytes on.
 
 use super::configuration::{Configuration, SERVER, profile};
+use super::loops::{LATE_NS, SimulatedLoops};
 use super::plan::WorldPlan;
 use super::system::{SimulatedStream, SimulatedSystem};
 use enforce::deployment::Deployment;
 use enforce::storage::{
-    HandOverDocument, ProxyEngine, ProxyOptions, ProxySnapshot, ProxyStream, StreamInterest, StreamRole,
-    StreamToken, System, SystemEvent,
+    HandOverDocument, LoopedSystem, ProxyEngine, ProxyOptions, ProxySnapshot, ProxyStream, StreamInterest,
+    StreamRole, StreamToken, System, SystemEvent,
 };
 use model::{OperationError, Policy};
 use serde_json::Value;
@@ -14,6 +15,8 @@ use std::io::{self, IoSlice};
 
 /// A proxy in a world.
 pub trait ProxyUnderTest {
+    /// Another proxy can take its connections over.
+    const CAN_HAND_OVER: bool = false;
     /// Starts a proxy.
     fn begin(system: SimulatedSystem, plan: &WorldPlan, configuration: Configuration) -> Self;
     /// Waits once, and does all work possible then.
@@ -49,12 +52,40 @@ pub trait ProxyUnderTest {
     fn succeeded(self, other: Self, spoil: impl FnOnce(&mut Value)) -> Self;
 }
 
-impl ProxyUnderTest for ProxyEngine<SimulatedSystem> {
+/// A system over a world.
+pub trait WorldSystem: System {
+    /// Gives connections to another proxy; loops do not.
+    const GIVES_CONNECTIONS: bool;
+
+    fn of(system: SimulatedSystem, plan: &WorldPlan) -> Self;
+}
+
+impl WorldSystem for SimulatedSystem {
+    const GIVES_CONNECTIONS: bool = true;
+
+    fn of(system: SimulatedSystem, _: &WorldPlan) -> Self {
+        system
+    }
+}
+
+impl WorldSystem for LoopedSystem<SimulatedSystem, SimulatedLoops> {
+    const GIVES_CONNECTIONS: bool = false;
+
+    fn of(system: SimulatedSystem, plan: &WorldPlan) -> Self {
+        system.0.borrow_mut().orders_late_ns = LATE_NS;
+        Self::new(system, SimulatedLoops::new(plan.seed))
+    }
+}
+
+impl<S: WorldSystem> ProxyUnderTest for ProxyEngine<S> {
+    const CAN_HAND_OVER: bool = S::GIVES_CONNECTIONS;
+
     fn begin(system: SimulatedSystem, plan: &WorldPlan, configuration: Configuration) -> Self {
         let deployment = configuration.deployment(plan);
         let mut options = ProxyOptions::new(SERVER, deployment, configuration.policy(plan), profile(plan));
         options.connections_max = plan.connections;
-        Self::new(system, plan.fronts.clone(), &options).expect("the configurations of worlds are right")
+        Self::new(S::of(system, plan), plan.fronts.clone(), &options)
+            .expect("the configurations of worlds are right")
     }
 
     fn round(&mut self) -> io::Result<bool> {

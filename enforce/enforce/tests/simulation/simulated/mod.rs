@@ -14,6 +14,7 @@ mod dice;
 mod engine;
 pub mod faults;
 mod link;
+mod loops;
 mod memcached_reader;
 mod nbd_reader;
 mod pipe;

@@ -3,11 +3,12 @@
 use super::configuration::{Configuration, PriorityOrder};
 use super::engine::{PassThrough, ProxyUnderTest};
 use super::faults::FAULT_KINDS;
+use super::loops::SimulatedLoops;
 use super::plan::{SECOND, WorldPlan};
 use super::system::SimulatedSystem;
 use super::tamper::{ProxyMistake, Tampering};
 use super::world::{AFTERMATH_NS, ControlAction, TakeOverFate, World};
-use enforce::storage::ProxyEngine;
+use enforce::storage::{LoopedSystem, ProxyEngine};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -48,6 +49,11 @@ pub struct WorldReport {
 /// Plays the world of a seed with the proxy.
 pub fn play(seed: u64, mistake: Option<ProxyMistake>, keeps_log: bool) -> WorldReport {
     play_with::<ProxyEngine<SimulatedSystem>>(seed, mistake, keeps_log)
+}
+
+/// Plays the world of a seed with a proxy whose connections belong to loops.
+pub fn play_looped(seed: u64, mistake: Option<ProxyMistake>, keeps_log: bool) -> WorldReport {
+    play_with::<ProxyEngine<LoopedSystem<SimulatedSystem, SimulatedLoops>>>(seed, mistake, keeps_log)
 }
 
 /// Plays the world of a seed with a proxy that passes everything on.
@@ -159,7 +165,9 @@ fn live<P: ProxyUnderTest>(world: &Rc<RefCell<World>>) {
                 proxy.drain();
             }
             Some(ControlAction::Stop) => is_ended = true,
-            Some(ControlAction::TakeOver(wanted)) if drain_by.is_none() && fate.is_none() => {
+            Some(ControlAction::TakeOver(wanted))
+                if P::CAN_HAND_OVER && drain_by.is_none() && fate.is_none() =>
+            {
                 world.borrow_mut().is_holding = true;
                 world.borrow_mut().note(|| format!("a proxy begins to take over, and {wanted:?}"));
                 fate = Some(wanted);

@@ -451,7 +451,9 @@ impl World {
         let worked = std::mem::take(&mut self.cpu_ns);
         let worked = worked + 1 + self.dice.below(self.plan.round_ns);
         self.pass_time(worked);
-        if self.faults.strikes(FaultKind::ClockJump, &mut self.dice) {
+        // A loop that the machine does not run counts as a server that does not answer, which the judge cannot tell.
+        let may_jump = !self.loops_have_orders;
+        if may_jump && self.faults.strikes(FaultKind::ClockJump, &mut self.dice) {
             self.note(|| "the proxy does not run for a while".to_owned());
             let jump = self.dice.between(1, 2000) * self.dice.pick(&[MS / 100, MS, 3 * MS]);
             self.pass_time(jump);

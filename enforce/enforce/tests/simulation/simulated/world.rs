@@ -161,8 +161,12 @@ pub struct World {
     pub tampering: Option<Tampering>,
     /// Time at which a shared connection last accepted less than offered.
     pub shared_blocked_at: u64,
-    /// Requests that were passed over in this round: session, level bound, and message.
-    pub overtaken: Vec<(usize, u32, String)>,
+    /// Requests that were passed over: time of the confirmation, session, level bound, and message.
+    pub overtaken: Vec<(u64, usize, u32, String)>,
+    /// Maximum time from an order of the proxy to a loop to its execution.
+    pub orders_late_ns: u64,
+    /// Orders are on their way to loops.
+    pub loops_have_orders: bool,
     heap: BinaryHeap<Reverse<(u64, u64, WorldEvent)>>,
     scheduled: u64,
     next_port: u16,
@@ -219,6 +223,8 @@ impl World {
             tampering: None,
             shared_blocked_at: 0,
             overtaken: Vec::new(),
+            orders_late_ns: 0,
+            loops_have_orders: false,
             heap: BinaryHeap::new(),
             scheduled: 0,
             next_port: 10_000,
