@@ -342,6 +342,11 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// Measures all ways to a server, and prints a line for each.
 fn compare(name: &str, load: Load, server: SocketAddr, connections: usize, rounds: usize) {
+    // Client and proxy have a descriptor for each connection, and the proxy another one to the server.
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+    if files < 2 * connections as u64 + 100 {
+        return println!("{name}: left out, a process may open {files} files");
+    }
     load.prepare(server);
     let folder = tempfile::tempdir().expect("a folder");
     let mut ways = vec![("direct", None)];
