@@ -74,8 +74,13 @@ impl Stand {
     /// Lets another process take over, and waits until the one before has ended well. Returns the longest time that it
     /// can have taken.
     fn take_over(&mut self) -> Duration {
+        self.take_over_with(&[])
+    }
+
+    /// The same for a process with more arguments.
+    fn take_over_with(&mut self, more: &[&str]) -> Duration {
         let begun = Instant::now();
-        let (running, mut lines) = start(&self.folder, self.policy, &["--take-over"]);
+        let (running, mut lines) = start(&self.folder, self.policy, &[&["--take-over"], more].concat());
         let line = line_with(&mut lines, "proxy: took over ");
         let process = self.running.0.id();
         assert!(line.ends_with(&format!("from process {process}")), "{line}");
@@ -405,4 +410,25 @@ fn a_proxy_that_does_not_take_over_leaves_the_other_one_serving() {
     stand.running.signal("TERM");
     assert!(stand.running.0.wait().unwrap().success());
     assert!(stand.folder.run(&args(None)).expect_code(3).stderr.contains("no proxy answers"));
+}
+
+/// Connections move to a proxy with loops, and from one they do not: it says so, and serves on.
+#[test]
+fn a_proxy_with_loops_takes_over_and_is_not_taken_over() {
+    let Some((_memcached, server)) = server("memcached", MEMCACHED) else { return };
+    let mut stand = Stand::new("memcached", server, None);
+    let mut load = Load::new();
+    for client in 0..3 {
+        let mut connection = connect(stand.address);
+        load.add(move |number| set_and_get(&mut connection, &format!("key{client}"), number));
+    }
+    stand.take_over_with(&["--loops", "2"]);
+    let args = ["proxy", "--hosts", "hosts.toml", "--server", "cache", "--state", "state", "--take-over"];
+    assert!(stand.folder.run(&args).expect_code(3).stderr.contains("--loops"));
+    assert!(stand.running.0.try_wait().unwrap().is_none(), "it still runs");
+    thread::sleep(Duration::from_millis(100));
+    let calls = load.end();
+    assert!(calls.iter().all(|(count, _)| *count > 10), "all were served: {calls:?}");
+    let mut late = connect(stand.address);
+    set_and_get(&mut late, "late", 1);
 }

@@ -178,7 +178,7 @@ impl Server {
         // Nothing is saved: it is killed long before.
         Self::start(
             "redis-server",
-            "--bind 127.0.0.1 --port PORT --save 90000000 1 --dbfilename no-such.rdb --enable-debug-command yes",
+            "--bind 127.0.0.1 --port PORT --save 90000000 1 --dir /tmp --dbfilename no-such.rdb --enable-debug-command yes",
         )
     }
 
