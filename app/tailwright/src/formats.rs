@@ -13,6 +13,7 @@ pub(crate) fn all() -> Vec<DocumentFormat> {
         measure_cli::documents(),
         experiment_cli::documents(),
         schedule_cli::documents(),
+        reach_cli::documents(),
         evaluation_cli::documents(),
     ]
     .into_iter()

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// The folders of the workspace's root that hold crates, from the foundations up.
-pub(crate) const SYSTEMS: [&str; 10] = [
+pub(crate) const SYSTEMS: [&str; 11] = [
     "base",
     "plan",
     "simulate",
@@ -12,6 +12,7 @@ pub(crate) const SYSTEMS: [&str; 10] = [
     "measure",
     "experiment",
     "schedule",
+    "reach",
     "evaluation",
     "app",
     "tools",

@@ -57,6 +57,12 @@ pub(super) const EDGES: &[Edge] = &[
         reason: "it compares what `observe` sees, and keeps its journal where `apply` keeps its state",
     },
     Edge {
+        from: "limits",
+        to: &["calculus", "workload"],
+        reason: "limits are compared with a device profile, and bounded when all are used",
+    },
+    Edge { from: "reach-cli", to: &["workload"], reason: "device profiles are read" },
+    Edge {
         from: "schedule",
         to: &["discipline"],
         reason: "the gate decides with the pool of requests that the simulator runs",
@@ -144,6 +150,7 @@ pub(super) const LIMITS: &[Limit] = &[
         &["load", "sim", "verify"],
         "it compares periods of live traffic and promises nothing",
     ),
+    never("limits", &["enforce", "plan", "predict", "sim"], "it reads what others set, whatever decided it"),
     only("gat", &[], "services link it"),
     only("sched-hint", &["machine"], "services link it"),
     only("schedule", &["discipline", "machine", "model", "units"], "services link it"),
