@@ -6,6 +6,7 @@
 mod bench;
 mod ci;
 mod public;
+mod release;
 mod report;
 mod syntax;
 mod tidy;
@@ -27,6 +28,11 @@ cargo xtask COMMAND
                 figures of this tree, or of another checkout: lines, public items, style, pages, crates
   report --unused
                 the public items that no other crate, test, benchmark or example names
+  release [FOLDER]
+                a static binary, a Debian package, an archive, the list of parts and checksums, in
+                FOLDER (target/package without one)
+  release --binary FILE FOLDER
+                the same from a binary that is there
   bench         all benchmarks in release mode; each compares alternatives in the same run
   bench NAME [ARGS]
                 one benchmark, with arguments of its own (`bench placement all` adds 10,000 workloads)";
@@ -42,6 +48,9 @@ fn main() -> ExitCode {
         ["report"] => report::run(&workspace::root()),
         ["report", "--unused"] => report::print_unused(&workspace::root()),
         ["report", folder] => report::run(Path::new(folder)),
+        ["release"] => release::run(&workspace::root().join("target/package")),
+        ["release", "--binary", binary, folder] => release::package(Path::new(binary), Path::new(folder)),
+        ["release", folder] => release::run(Path::new(folder)),
         ["bench"] => bench::run(None, &[]),
         ["bench", name, ref args @ ..] => bench::run(Some(name), args),
         ["help" | "--help" | "-h"] => {
