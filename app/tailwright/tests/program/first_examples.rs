@@ -22,7 +22,8 @@ const NOT_RUN: [(&str, &str); 14] = [
 ];
 
 /// Exit codes other than 0 that help documents for a first example.
-const ANSWERS_NO: [(&str, i32); 2] = [("lab status", 1), ("trace assumptions", 1)];
+const ANSWERS_NO: [(&str, i32); 4] =
+    [("lab status", 1), ("trace assumptions", 1), ("import", 1), ("export", 1)];
 
 /// Returns the first command of the examples in a help text, and those up to the first of the verb itself.
 fn first_example(help: &str, verb: &str) -> Option<String> {
@@ -60,7 +61,18 @@ fn the_first_example_of_each_verb_works_after_the_demo() {
     let mut waiting: Vec<String> = Vec::new();
     let all = folder.run(&["--help"]).expect_code(0).stdout;
     let verbs = ["plan", "admit", "bound", "explain", "apply", "proxy", "verify", "load", "observe"];
-    let more = ["experiment", "ideal", "simulate", "reproduce", "demo", "profile", "lab", "schedule"];
+    let more = [
+        "experiment",
+        "ideal",
+        "simulate",
+        "reproduce",
+        "demo",
+        "profile",
+        "lab",
+        "schedule",
+        "import",
+        "export",
+    ];
     for verb in verbs.iter().chain(&more).chain(&["trace", "completions", "man"]) {
         assert!(all.contains(&format!("  {verb} ")), "{verb}: {all}");
         waiting.push((*verb).to_owned());

@@ -109,6 +109,8 @@ fn one_of_each_kind_is_what_its_schema_says() {
         "apply policy.json --hosts hosts.toml --dry-run --json",
         "simulate policy.json --cluster cluster.toml -o observed.parquet --json",
         "verify policy.json observed.parquet --storage ssd.json --json",
+        "import policy.json --storage ssd.json --json",
+        "export policy.json --enforcer tc --on lo --server ssd-1 --storage ssd.json --json",
         "simulate mm1.toml --json",
         "simulate mm1.toml --load 1.5 --json",
         "simulate vary.toml --json",

@@ -2,7 +2,7 @@
 //!
 //! Traffic within the planned limit ⟨r, b⟩ waits at a bucket ⟨r′, b′⟩ for at most (b − b′)/r′. Then it waits at the
 //! stage, where the buckets of all bound what may arrive: in the order of arrival the horizontal deviation of their
-//! sum (Le Boudec and Thiran, §1.4.1), with priorities Eq. 5.1 of the thesis. The difference to the same formula with
+//! sum (Le Boudec and Thiran, §1.4.1), where its own traffic keeps to the plan as well (§1.5.2); with priorities Eq. 5.1 of the thesis. The difference to the same formula with
 //! the planned limits and priorities is added to the bound of the plan. It holds for requests of the size and the
 //! share of reads for which limits were converted.
 
@@ -50,7 +50,9 @@ pub(crate) fn bounds(
     settings: &ExportSettings,
 ) -> Vec<ExportedBound> {
     let cost = RequestCost::new(&settings.profile, settings.request);
-    let capacity = policy.servers.first().map_or(1.0, |server| server.network_bytes_per_s);
+    let is_chosen = |name: &str| settings.server.as_ref().is_none_or(|chosen| chosen == name);
+    let server = policy.servers.iter().find(|server| is_chosen(&server.name));
+    let capacity = server.map_or(1.0, |server| server.network_bytes_per_s);
     let is_storage = settings.format.stage == Stage::Storage;
     let buckets: Vec<Vec<DeviceBucket>> = planned
         .iter()
@@ -68,10 +70,10 @@ pub(crate) fn bounds(
         })
         .collect();
     let curves: Vec<ArrivalCurve> = buckets.iter().map(|buckets| curve(buckets)).collect();
-    let in_order = PriorityQueue::new().delay(&ArrivalCurve::sum(&curves), 0.0);
     let mut found = Vec::new();
     for (at, limit) in planned.iter().enumerate() {
-        let own = curve(&[DeviceBucket { rate: limit.rate, burst: limit.burst }]);
+        let planned_bucket = DeviceBucket { rate: limit.rate, burst: limit.burst };
+        let own = curve(&[planned_bucket]);
         let waits =
             buckets[at].iter().map(|bucket| shaping_delay(&own, bucket.rate.max(limit.rate), bucket.burst));
         let limit_wait = waits.fold(0.0, f64::max);
@@ -82,7 +84,13 @@ pub(crate) fn bounds(
         };
         let planned_wait = stage_delay(load(&|other| planned[other].burst, &|other| planned[other].rate));
         let stage_wait = match is_storage {
-            true => in_order,
+            true => {
+                // Its own traffic keeps to the plan as well; a bucket before the stage does not undo that.
+                let mut all = curves.clone();
+                let held: Vec<DeviceBucket> = buckets[at].iter().copied().chain([planned_bucket]).collect();
+                all[at] = curve(&held);
+                PriorityQueue::new().delay(&ArrivalCurve::sum(&all), 0.0)
+            }
             false => stage_delay(load(&|other| buckets[other][0].burst, &|other| buckets[other][0].rate)),
         };
         let workload = policy.workloads.iter().find(|workload| workload.name == limit.name);

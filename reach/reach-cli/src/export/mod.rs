@@ -13,13 +13,13 @@ use operation::files::write_result;
 use operation::policy_file::read_policy;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use units::Bytes;
+use units::{Bytes, plural};
 use workload::profile_file::read_profile;
 
 const HELP: &str = "\
 Examples:
-  tailwright export policy.json --enforcer cgroup --on 8:0 \\
-      --storage profile.json -o limits
+  tailwright export tailwright-demo/plan.json --enforcer cgroup \\
+      --on 8:0 --storage tailwright-demo/ssd-profile.json -o limits
       limits/WORKLOAD/io.max for every workload
   tailwright export policy.json --enforcer systemd --on /dev/sda \\
       --storage profile.json --request 16KiB
@@ -105,7 +105,7 @@ pub fn run(args: &ExportArgs) -> Result<VerbAnswer, OperationError> {
             })?;
             write_result(&path, &file.text, "limits")?;
         }
-        talk(Talk::Plain, format_args!("wrote {} files to {}", done.files.len(), folder.display()));
+        talk(Talk::Plain, format_args!("wrote {} to {}", plural(done.files.len(), "file"), folder.display()));
     }
     if args.json {
         terminal::print(&text::json(format.name, &done));

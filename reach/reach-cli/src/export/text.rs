@@ -6,7 +6,6 @@ use operation::document::document;
 use operation::text::time;
 use schemars::JsonSchema;
 use serde::Serialize;
-use units::plural;
 
 /// A policy in another format.
 #[derive(Serialize, JsonSchema)]
@@ -45,12 +44,8 @@ pub(crate) fn answer(format: &ExportFormat, export: &Export) -> String {
     let kept = promised.clone().filter(|bound| bound.is_kept()).count();
     let all = promised.count();
     let answer = if kept == all { "Yes" } else { "No" };
-    let mut text = format!(
-        "{answer}: with {}, {kept} of {} on {} keep their promise.\n",
-        format.what,
-        plural(u64::try_from(all).unwrap_or(u64::MAX), "workload"),
-        export.server
-    );
+    let mut text =
+        format!("{answer}: with {}, promises kept on {}: {kept} of {all}.\n", format.what, export.server);
     for sentence in &export.lost {
         text += &format!("{sentence}\n");
     }
