@@ -432,3 +432,117 @@ fn a_proxy_with_loops_takes_over_and_is_not_taken_over() {
     let mut late = connect(stand.address);
     set_and_get(&mut late, "late", 1);
 }
+
+/// A thread that asks over one connection until an error, and the number of answers so far.
+struct Asking {
+    answers: Arc<AtomicU64>,
+    has_failed: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Asking {
+    fn start(address: SocketAddr) -> Self {
+        let mut stream = connect(address);
+        let (answers, has_failed) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
+        let (counted, failed) = (Arc::clone(&answers), Arc::clone(&has_failed));
+        let thread = thread::spawn(move || {
+            let mut answer = [0; 5];
+            while stream.get_mut().write_all(b"get missing\r\n").is_ok() {
+                if stream.read_exact(&mut answer).is_err() {
+                    break;
+                }
+                assert_eq!(&answer, b"END\r\n");
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+            failed.store(true, Ordering::Relaxed);
+        });
+        Self { answers, has_failed, thread: Some(thread) }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// Waits for three more answers, or an error. Returns true if they came.
+    fn is_served(&self) -> bool {
+        let before = self.answers.load(Ordering::Relaxed);
+        let has_more = || self.answers.load(Ordering::Relaxed) >= before + 3;
+        testkit::wait_until(Duration::from_secs(20), "an answer or an error", || {
+            has_more() || self.has_failed()
+        });
+        !self.has_failed()
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        // The proxy has been killed by now, or is about to be, so that the thread meets an error.
+        drop(self.thread.take());
+    }
+}
+
+/// Times from the start of a new process until a kill, which cover its start, the conversation and the first requests.
+fn moments() -> impl Iterator<Item = Duration> {
+    (0..25).map(|step| Duration::from_millis(4 * step))
+}
+
+#[test]
+fn a_new_proxy_killed_at_any_moment_leaves_one_that_serves_or_has_served() {
+    let Some((_memcached, server)) = server("memcached", MEMCACHED) else { return };
+    let mut stand = Stand::new("memcached", server, None);
+    let mut asking = Asking::start(stand.address);
+    let mut survived = 0;
+    for moment in moments() {
+        let (new, mut lines) = start(&stand.folder, None, &["--take-over"]);
+        thread::sleep(moment);
+        new.signal("KILL");
+        drop(new);
+        let mut said = String::new();
+        lines.read_to_string(&mut said).expect("it ended");
+        if asking.is_served() {
+            survived += 1;
+            assert!(stand.running.0.try_wait().unwrap().is_none(), "the old one serves: {said}");
+            assert_eq!(stand.status()["take_overs"], 0);
+            continue;
+        }
+        // Only a proxy that had taken over takes connections with it.
+        assert!(stand.running.ends_well(), "the old one has been replaced: {said}");
+        stand = Stand::new("memcached", server, None);
+        asking = Asking::start(stand.address);
+    }
+    println!("{survived} of {} times the old proxy served on", moments().count());
+    assert!(survived > 0, "a kill at once comes before the new proxy serves");
+    stand.take_over();
+    assert!(asking.is_served(), "after all that another one takes over");
+}
+
+#[test]
+fn an_old_proxy_killed_at_any_moment_leaves_one_that_serves_or_ends() {
+    let Some((_memcached, server)) = server("memcached", MEMCACHED) else { return };
+    let mut taken = 0;
+    for moment in moments() {
+        let stand = Stand::new("memcached", server, None);
+        let asking = Asking::start(stand.address);
+        let (mut new, mut lines) = start(&stand.folder, None, &["--take-over"]);
+        thread::sleep(moment);
+        stand.running.signal("KILL");
+        let mut line = String::new();
+        let mut said = String::new();
+        while !line.starts_with("proxy: took over ") && {
+            line.clear();
+            lines.read_line(&mut line).unwrap() > 0
+        } {
+            said += &line;
+        }
+        if line.starts_with("proxy: took over ") {
+            taken += 1;
+            assert!(asking.is_served(), "a connection that was taken over stays: {said}");
+            assert!(new.0.try_wait().unwrap().is_none(), "it serves: {said}");
+        } else {
+            assert_eq!(new.0.wait().unwrap().code(), Some(3), "{said}");
+            assert!(said.contains("without --take-over") || said.contains("no proxy answers"), "{said}");
+        }
+    }
+    println!("{taken} of {} times the new proxy had taken over", moments().count());
+    assert!(taken < moments().count(), "a kill at once comes before that");
+}

@@ -13,7 +13,7 @@ use enforce::storage::{Proxy, ProxyOptions};
 use proxy::{Server, apart, deployment, profile};
 use rustix::event::epoll;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -81,10 +81,13 @@ impl Load {
         let _ = stream.read(&mut [0; 64]).expect("the server answers");
     }
 
-    fn connect(self, address: SocketAddr) -> TcpStream {
+    /// Connects the client with this index. Clients come from eight addresses, as the proxy gives no address more
+    /// than half of its places once they are scarce.
+    fn connect(self, address: SocketAddr, index: usize) -> TcpStream {
+        let last = u8::try_from(1 + index % 8).expect("it is small");
         let stream = match self {
             Self::Nbd(_) => proxy::nbd(address, ""),
-            _ => TcpStream::connect(address).expect("it listens"),
+            _ => testkit::connect_from(Ipv4Addr::new(127, 0, 0, last), address).expect("it listens"),
         };
         stream.set_nodelay(true).expect("a socket of TCP");
         stream.set_nonblocking(true).expect("a socket");
@@ -123,7 +126,7 @@ fn measure(
     let memory_before = process.map_or(0.0, memory_kib);
     let watched = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let mut callers: Vec<Caller> = (0..connections)
-        .map(|_| Caller { stream: load.connect(address), arrived: 0, sent_at: Instant::now() })
+        .map(|index| Caller { stream: load.connect(address, index), arrived: 0, sent_at: Instant::now() })
         .collect();
     let mut number = 0;
     let mut out = Vec::new();

@@ -9,8 +9,6 @@ use enforce::storage::{ProxyOptions, ProxySnapshot};
 use ganesha::{FOR_EVERYBODY, NOBODY, ROOT, RpcClient, export, in_namespaces, start_server};
 use proxy::{Running, policy, profile};
 use std::process::Command;
-use std::time::Duration;
-use testkit::wait_until;
 
 const COUNT: u32 = 20;
 
@@ -117,10 +115,7 @@ fn requests_are_of_the_export_of_their_handles() {
         proxy.drain();
         let proxy = start("");
         let mut client = RpcClient::nfs("10.99.0.2");
-        wait_until(Duration::from_secs(60), "the proxy knows the exports", || {
-            let of = added(&proxy, || both(&mut client));
-            of == [each, each, 0]
-        });
+        assert_eq!(added(&proxy, || both(&mut client)), [each, each, 0]);
         assert!(added(&proxy, || cat("/gold"))[0] > 0);
         drop(client);
         assert_eq!(proxy.drain().snapshot.cut, 0);

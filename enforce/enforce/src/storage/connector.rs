@@ -12,6 +12,7 @@ use rustix::net::sockopt::{Timeout, set_socket_reuseaddr, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto};
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Maximum number of ports tried; one may be in use or in TIME_WAIT.
@@ -230,24 +231,40 @@ pub(super) fn connect_for_itself(
     announces: bool,
     timeout: Duration,
 ) -> io::Result<TcpStream> {
+    /// Number of connections so far. Each has another port: a server that still knows the earlier connection of a
+    /// port answers a new one only after a second, when it is asked again.
+    static CONNECTIONS: AtomicU32 = AtomicU32::new(0);
+    let earlier = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
+    let mut ports = ReservedPorts::beginning_at(std::process::id().wrapping_add(earlier));
+    for _ in 0..ATTEMPTS {
+        let Some(lease) = ports.lease() else { break };
+        // A port of an earlier connection to the same server is refused (TIME_WAIT) only now, not when it is bound.
+        match connect_from_port(to, lease.port, timeout) {
+            Err(error) if is_port_taken(error) => {}
+            Ok(mut stream) => {
+                if announces {
+                    stream.write_all(&proxy_header::own_connection())?;
+                }
+                return Ok(stream);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::AddrInUse, "no port below 1024 is free"))
+}
+
+/// Opens a connection from a port, or from any where the process may not use that one.
+fn connect_from_port(to: SocketAddr, port: u16, timeout: Duration) -> Result<TcpStream, Errno> {
     let socket = new_socket(to.is_ipv6(), SocketFlags::empty())?;
     for kind in [Timeout::Send, Timeout::Recv] {
         set_socket_timeout(&socket, kind, Some(timeout))?;
     }
-    let mut ports = ReservedPorts::beginning_at(std::process::id());
-    // Otherwise the port would be unusable for a minute (TIME_WAIT) after the connection.
+    // Otherwise the port would be unusable for other servers for a minute (TIME_WAIT) after the connection.
     set_socket_reuseaddr(&socket, true)?;
-    for _ in 0..ATTEMPTS {
-        let port = ports.lease().map_or(0, |lease| lease.port);
-        match rustix::net::bind(&socket, &SocketAddr::new(LocalEnd::any(to.is_ipv6()).address, port)) {
-            Err(error) if is_port_taken(error) => {}
-            Ok(()) | Err(_) => break,
-        }
+    match rustix::net::bind(&socket, &SocketAddr::new(LocalEnd::any(to.is_ipv6()).address, port)) {
+        Ok(()) | Err(Errno::ACCESS | Errno::PERM) => {}
+        Err(error) => return Err(error),
     }
     rustix::net::connect(&socket, &to)?;
-    let mut stream = TcpStream::from(socket);
-    if announces {
-        stream.write_all(&proxy_header::own_connection())?;
-    }
-    Ok(stream)
+    Ok(socket.into())
 }

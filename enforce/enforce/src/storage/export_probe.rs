@@ -9,13 +9,14 @@ use super::control::ProxyHandle;
 use super::listener::FrontListener;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 use wire::rpc::client::{CallEncoder, Credentials};
 use wire::rpc::decode;
 use wire::{ExportSource, GrantedMount};
 
 /// Timeout of each answer of the server.
-const TIMEOUT: Duration = Duration::from_secs(2);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of attempts: the server may have been started together with the proxy.
 const ATTEMPTS: u32 = 5;
 /// Maximum length of a reply: a handle and a list of authentication flavors.
@@ -39,9 +40,12 @@ pub(super) fn nfs_servers(listeners: &[FrontListener]) -> Vec<ProbedServer> {
     servers
 }
 
-/// Queries the roots of these exports on a separate thread, which reports them to the proxy.
-pub(super) fn ask(servers: Vec<ProbedServer>, exports: Vec<Vec<u8>>, proxy: ProxyHandle) {
+/// Queries the roots of these exports on a separate thread, which reports them to the proxy. The receiver is
+/// disconnected when the server has been asked for each of them once.
+pub(super) fn ask(servers: Vec<ProbedServer>, exports: Vec<Vec<u8>>, proxy: ProxyHandle) -> Receiver<()> {
+    let (asking, asked) = mpsc::channel();
     std::thread::spawn(move || {
+        let mut asking = Some(asking);
         let mut unknown = exports;
         for attempt in 0..ATTEMPTS {
             std::thread::sleep(Duration::from_secs(u64::from(attempt)));
@@ -52,6 +56,7 @@ pub(super) fn ask(servers: Vec<ProbedServer>, exports: Vec<Vec<u8>>, proxy: Prox
                     false
                 })
             });
+            drop(asking.take());
             if unknown.is_empty() {
                 return;
             }
@@ -63,6 +68,7 @@ pub(super) fn ask(servers: Vec<ProbedServer>, exports: Vec<Vec<u8>>, proxy: Prox
             );
         }
     });
+    asked
 }
 
 /// Returns the root handle of an export; `None` if the server does not grant it.

@@ -101,7 +101,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 
 /// Final counters and records of a proxy.
 #[derive(Debug)]
@@ -240,7 +240,7 @@ impl Proxy {
         // Limits are as precise as timers. Without exact timers a request is dispatched up to 50 µs late.
         let _ = machine::realtime::exact_timers();
         self.warn();
-        self.ask_for_exports();
+        self.learn_exports_first();
         while !self.engine.is_stopped() {
             let has_orders = self.engine.round().map_err(|error| {
                 OperationError::machine(format_args!("epoll: {error}"))
@@ -270,7 +270,7 @@ impl Proxy {
                     let outcome = self.engine.configure(policy.as_deref(), deployment);
                     if matches!(outcome, Ok(true)) {
                         self.warn();
-                        self.ask_for_exports();
+                        drop(self.ask_for_exports());
                     }
                     let _ = reply.send(outcome);
                 }
@@ -358,11 +358,21 @@ impl Proxy {
     }
 
     /// Queries the server for the handles of the NFS exports that the deployment names, on a separate
-    /// thread.
-    fn ask_for_exports(&self) {
+    /// thread. The receiver is disconnected when the server has been asked for each of them once.
+    fn ask_for_exports(&self) -> Option<Receiver<()>> {
         let exports = self.engine.named_exports();
-        if !exports.is_empty() && !self.nfs_servers.is_empty() {
-            export_probe::ask(self.nfs_servers.clone(), exports, self.handle.clone());
+        let is_needed = !exports.is_empty() && !self.nfs_servers.is_empty();
+        is_needed.then(|| export_probe::ask(self.nfs_servers.clone(), exports, self.handle.clone()))
+    }
+
+    /// Queries the server for the handles of exports, and waits before the first client is accepted. The root of one
+    /// export alone would claim the handles of others, and a client that mounted earlier would be unknown.
+    fn learn_exports_first(&mut self) {
+        let Some(asked) = self.ask_for_exports() else { return };
+        // Clients of a proxy that takes over do not wait, and its predecessor knew the exports.
+        if !self.engine.knows_exports() {
+            let _ = asked.recv_timeout(export_probe::TIMEOUT);
+            self.handle_commands();
         }
     }
 }

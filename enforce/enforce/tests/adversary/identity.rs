@@ -129,10 +129,13 @@ fn a_mount_of_another_export_takes_nothing_away() {
 #[test]
 fn a_granted_mount_does_not_give_the_files_of_another_workload_priority() {
     let _alone = alone_on_the_machine();
-    let ground = by_export();
-    drop(mount(&ground, stranger(1), &["/export/gold"]));
-    read(&ground, stranger(1), "/export/bulk");
-    assert_eq!(ground.requests_of("gold"), 0);
+    // Repeated, because the client's mount races with the proxy's own queries.
+    for _ in 0..10 {
+        let ground = by_export();
+        drop(mount(&ground, stranger(1), &["/export/gold"]));
+        read(&ground, stranger(1), "/export/bulk");
+        assert_eq!(ground.requests_of("gold"), 0);
+    }
 }
 
 #[test]
@@ -142,14 +145,9 @@ fn a_restart_forgets_no_mounts() {
     drop(mount(&ground, GOLD, &["/export/gold"]));
     read(&ground, GOLD, "/export/gold");
     ground.restart_proxy(BY_EXPORT, Some(export_policy()));
-    // Clients keep their handles and do not mount again. The proxy may have to query the server first.
-    wait_until(PATIENCE, "gold is known again", || {
-        read(&ground, GOLD, "/export/gold");
-        ground.requests_of("gold") > 0
-    });
-    let before = ground.requests_of("gold");
+    // Clients keep their handles and do not mount again.
     read(&ground, GOLD, "/export/gold");
-    assert_eq!(ground.requests_of("gold"), before + COUNT);
+    assert_eq!(ground.requests_of("gold"), COUNT);
 }
 
 /// An NBD connection that only its export identifies is unknown before the export is granted. The option

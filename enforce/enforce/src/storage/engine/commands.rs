@@ -88,6 +88,11 @@ impl<S: System> ProxyEngine<S> {
         self.shared.learn_export(path, root);
     }
 
+    /// Returns true if the root handle of an NFS export is known.
+    pub(in super::super) fn knows_exports(&self) -> bool {
+        self.shared.exports.iter().next().is_some()
+    }
+
     /// Returns the NFS and NBD exports that the deployment names.
     pub(in super::super) fn named_exports(&self) -> Vec<Vec<u8>> {
         self.shared.enforced.clients.exports().into_iter().map(<[u8]>::to_vec).collect()
