@@ -443,8 +443,10 @@ struct Asking {
 impl Asking {
     fn start(address: SocketAddr) -> Self {
         let mut stream = connect(address);
-        let (answers, has_failed) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());
-        let (counted, failed) = (Arc::clone(&answers), Arc::clone(&has_failed));
+        let answers = Arc::<AtomicU64>::default();
+        let has_failed = Arc::<AtomicBool>::default();
+        let counted = Arc::clone(&answers);
+        let failed = Arc::clone(&has_failed);
         let thread = thread::spawn(move || {
             let mut answer = [0; 5];
             while stream.get_mut().write_all(b"get missing\r\n").is_ok() {
