@@ -37,6 +37,7 @@ pub fn survey(paths: &[&Path], reader: Option<&str>) -> Result<Survey, Operation
         survey.files.insert(reader.name, u64::try_from(texts.len()).unwrap_or(u64::MAX));
         (reader.read)(&texts, &mut survey);
     }
+    survey.merge_units();
     Ok(survey)
 }
 
@@ -50,6 +51,7 @@ pub fn survey_of(sources: Vec<SourceText>) -> Survey {
         survey.files.insert(READERS[at].name, u64::try_from(texts.len()).unwrap_or(u64::MAX));
         (READERS[at].read)(&texts, &mut survey);
     }
+    survey.merge_units();
     survey
 }
 
@@ -179,5 +181,24 @@ impl Gathering<'_> {
             Some(at) => self.texts.entry(at).or_default().push(source),
             None => self.survey.foreign += 1,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_a_unit_in_force_counts_once() {
+        let survey = survey_of(vec![
+            SourceText::new(
+                "etc/systemd/system/a.service",
+                "[Service]\nCPUQuota=50%\nIOReadIOPSMax=/dev/sda 5\n",
+            ),
+            SourceText::new("system.slice/a.service/cpu.max", "50000 100000\n"),
+        ]);
+        let rows: Vec<_> = survey.limits.iter().map(|l| (l.reader, l.key.as_str())).collect();
+        assert_eq!(rows, [("cgroup", "cpu.max"), ("systemd", "IOReadIOPSMax")]);
+        assert_eq!(survey.repeated, 1);
     }
 }

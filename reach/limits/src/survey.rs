@@ -79,6 +79,8 @@ pub struct Survey {
     unknown: BTreeMap<(&'static str, String), (u64, Origin)>,
     /// Number of limits beyond the maximum, which are not kept.
     pub dropped: u64,
+    /// Number of limits of units that were left out, because their control groups have them.
+    pub repeated: u64,
 }
 
 impl Survey {
@@ -117,6 +119,21 @@ impl Survey {
         } else {
             self.limits.push(limit);
         }
+    }
+
+    /// Leaves out the limits of systemd units whose running control group has the same kind of limit, so that each
+    /// counts once, as it is in force.
+    pub(crate) fn merge_units(&mut self) {
+        let key = |limit: &FoundLimit, unit: &str| {
+            (unit.to_owned(), limit.resource, limit.direction, limit.kind, limit.unit)
+        };
+        let groups = self.limits.iter().filter(|limit| limit.reader == "cgroup");
+        let in_force: BTreeSet<_> =
+            groups.map(|limit| key(limit, limit.tenant.rsplit('/').next().unwrap_or_default())).collect();
+        let before = self.limits.len();
+        self.limits
+            .retain(|limit| limit.reader != "systemd" || !in_force.contains(&key(limit, &limit.tenant)));
+        self.repeated = u64::try_from(before - self.limits.len()).unwrap_or(u64::MAX);
     }
 
     /// Keeps the stated capacity of a place.

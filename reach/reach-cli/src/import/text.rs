@@ -38,6 +38,8 @@ pub(crate) struct AuditDocument<'a> {
     unknown_keys: Vec<UnknownKey>,
     /// Number of limits beyond the maximum, which are in no list and no sum.
     dropped: u64,
+    /// Number of limits of systemd units that are left out, because their control groups have them.
+    repeated: u64,
     places: &'a [PlaceSum],
     /// Parents whose children's limits exceed their own.
     parents: &'a [ParentSum],
@@ -59,6 +61,7 @@ pub(crate) fn json(audited: &AuditedSurvey) -> String {
         unreadable: &survey.unreadable,
         unknown_keys: survey.unknown_keys(),
         dropped: survey.dropped,
+        repeated: survey.repeated,
         places: &audit.places,
         parents: &audit.parents,
         limits: &survey.limits,
@@ -314,6 +317,13 @@ pub(crate) fn doubts(survey: &Survey) -> Vec<String> {
             "{} {verb} unknown and not counted: {}{more}.",
             plural(count, "key"),
             first.join(", ")
+        ));
+    }
+    if survey.repeated > 0 {
+        let verb = if survey.repeated == 1 { "is that" } else { "are those" };
+        let limits = plural(survey.repeated, "limit");
+        doubts.push(format!(
+            "{limits} of systemd units {verb} of running control groups, which are counted instead."
         ));
     }
     if survey.dropped > 0 {
