@@ -195,8 +195,8 @@ fn oversubscribed(audited: &AuditedSurvey) -> String {
     let mut parts = Vec::new();
     if sum.ceilings > capacity {
         let high = if sum.ceilings_max > 1.01 * sum.ceilings {
-            let largest = sum.sizes.last().map_or(0, |size| size.request_bytes);
-            format!(" even with requests of {}", Bytes(largest))
+            let least = sum.sizes.iter().min_by(|a, b| a.ceilings.total_cmp(&b.ceilings));
+            format!(" even with requests of {}", Bytes(least.map_or(0, |size| size.request_bytes)))
         } else {
             String::new()
         };
