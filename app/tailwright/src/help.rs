@@ -5,7 +5,7 @@ use cli::terminal;
 use std::fmt::Write as _;
 
 /// Verbs by group; every visible verb is in one of them.
-const GROUPS: [(&str, &[&str]); 4] = [
+const GROUPS: [(&str, &[&str]); 5] = [
     ("Try it", &["demo"]),
     (
         "Everyday verbs",
@@ -25,6 +25,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
         ],
     ),
     ("Advanced verbs", &["admit", "bound", "ideal", "simulate", "schedule", "lab", "reproduce"]),
+    ("A running cluster", &["controller", "agent", "ctl"]),
     ("The program", &["completions", "man", "help"]),
 ];
 

@@ -54,6 +54,9 @@ enum Verb {
     Profile(measure_cli::profile::ProfileArgs),
     Lab(evaluation_cli::lab::LabArgs),
     Schedule(schedule_cli::schedule::ScheduleArgs),
+    Controller(serve_cli::controller::ControllerArgs),
+    Agent(serve_cli::agent::AgentArgs),
+    Ctl(serve_cli::ctl::CtlArgs),
     /// Look at, convert, cut, merge and generate request traces
     Trace(plan_cli::trace::TraceArgs),
     Completions(completions::CompletionsArgs),
@@ -66,7 +69,7 @@ impl Verb {
     /// Returns true for a verb that runs until it is stopped; it handles signals itself.
     fn is_service(&self) -> bool {
         match self {
-            Self::Proxy(_) => true,
+            Self::Proxy(_) | Self::Controller(_) | Self::Agent(_) => true,
             Self::Lab(args) => args.is_service(),
             Self::Schedule(args) => args.is_service(),
             _ => false,
@@ -95,6 +98,9 @@ fn run(arguments: Cli) -> Result<VerbAnswer, OperationError> {
         Verb::Profile(args) => measure_cli::profile::run(&args),
         Verb::Lab(args) => evaluation_cli::lab::run(&args),
         Verb::Schedule(args) => schedule_cli::schedule::run(&args),
+        Verb::Controller(args) => serve_cli::controller::run(&args),
+        Verb::Agent(args) => serve_cli::agent::run(&args),
+        Verb::Ctl(args) => serve_cli::ctl::run(&args),
         Verb::Trace(args) => plan_cli::trace::run(&args),
         Verb::Completions(args) => Ok(completions::run(&args, Cli::command())),
         Verb::Man(args) => man::run(&args, Cli::command()),

@@ -226,6 +226,19 @@ impl PlannedServer {
     /// # Errors
     /// When something fails: an overloaded stage, or the SLO that is exceeded by the largest factor.
     pub fn verify(&self, problem: &PlanningProblem) -> Result<(), FitRefusal> {
+        self.verify_promises(problem, |_| true)
+    }
+
+    /// Checks what is promised to some members, as [`Self::verify`] does for all; the others count as load. A limit of
+    /// rate 0 stands for traffic that a stage serves after all others.
+    ///
+    /// # Errors
+    /// As [`Self::verify`].
+    pub fn verify_promises(
+        &self,
+        problem: &PlanningProblem,
+        is_promised: impl Fn(usize) -> bool,
+    ) -> Result<(), FitRefusal> {
         for (stage, rate) in self.reserved_rate().iter() {
             let ratio = rate / problem.max_rate;
             if is_above(ratio, ROUNDING) {
@@ -233,7 +246,7 @@ impl PlannedServer {
             }
         }
         for (stage, loads) in self.link_loads(problem, &self.priority_levels(problem)) {
-            for member in loads {
+            for member in loads.into_iter().filter(|member| is_promised(member.workload)) {
                 if loses_tokens(&member, stage, self.limits_of(member.workload)) {
                     let slo = problem.workloads[member.workload].slo.latency.0;
                     return Err(FitRefusal::Latency { slo, ratio: f64::INFINITY, stage });
@@ -242,7 +255,7 @@ impl PlannedServer {
         }
         let mut worst_ratio = ROUNDING;
         let mut worst = None;
-        for guarantee in self.guarantees(problem) {
+        for guarantee in self.guarantees(problem).into_iter().filter(|it| is_promised(it.workload)) {
             let slo = problem.workloads[guarantee.workload].slo.latency.0;
             let ratio = guarantee.total / (slo * problem.slo_factor);
             if is_above(ratio, worst_ratio) {

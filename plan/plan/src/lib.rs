@@ -13,6 +13,7 @@ pub mod footprints;
 pub mod planning;
 pub mod prediction;
 mod refusal;
+pub mod standing;
 pub mod trace_files;
 
 pub use call_graph::read_call_graph;

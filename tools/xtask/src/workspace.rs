@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// The folders of the workspace's root that hold crates, from the foundations up.
-pub(crate) const SYSTEMS: [&str; 11] = [
+pub(crate) const SYSTEMS: [&str; 12] = [
     "base",
     "plan",
     "simulate",
@@ -13,6 +13,7 @@ pub(crate) const SYSTEMS: [&str; 11] = [
     "experiment",
     "schedule",
     "reach",
+    "serve",
     "evaluation",
     "app",
     "tools",

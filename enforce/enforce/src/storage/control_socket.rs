@@ -328,7 +328,7 @@ pub fn send_policy(path: &Path, policy: Option<&Policy>, hosts: String) -> Resul
 ///
 /// # Errors
 /// If no proxy listens there, or it would refuse the policy or the hosts file.
-pub(crate) fn check_policy(
+pub fn check_policy(
     path: &Path,
     policy: Option<&Policy>,
     hosts: String,
@@ -345,7 +345,7 @@ pub(crate) fn check_policy(
 ///
 /// # Errors
 /// If no proxy listens there, or it refuses the configuration.
-pub(crate) fn restore_policy(path: &Path, before: ConfiguredPolicy) -> Result<bool, OperationError> {
+pub fn restore_policy(path: &Path, before: ConfiguredPolicy) -> Result<bool, OperationError> {
     done(exchange(path, &ControlRequest::Restore(Box::new(before)))?)
 }
 

@@ -85,7 +85,7 @@ fn is_same(one: f64, other: f64) -> bool {
 }
 
 /// The queue at the device that a policy asks for.
-fn device_queue(used: &ServerEnforcement) -> DeviceQueue {
+pub(crate) fn device_queue(used: &ServerEnforcement) -> DeviceQueue {
     DeviceQueue { channels: used.channels, outstanding: used.outstanding, reserve: used.reserve }
 }
 

@@ -13,6 +13,7 @@ mod solution;
 
 pub use compare::{MethodComparison, OrderComparison, compare};
 pub use derivation::{DeviceUse, GuaranteeDerivation, ServerNeighbour, StageDelay, derive};
+pub(crate) use kept::device_queue;
 pub use kept::{KeptChanges, MovedWorkload};
 pub use policy::policy_of;
 pub use recipe::{Placing, PlanningRecipe, RecipeError, RecipeSettings, parse_method, recipe_of_policy};

@@ -77,6 +77,22 @@ pub(super) const EDGES: &[Edge] = &[
         to: &["scenario", "simulate"],
         reason: "`schedule bench` reads scenarios as `simulate` does",
     },
+    Edge {
+        from: "controller",
+        to: &["plan", "workload"],
+        reason: "a request is decided by the planner, from the footprint of its trace",
+    },
+    Edge { from: "store", to: &["workload"], reason: "footprints of traces are kept" },
+    Edge {
+        from: "api",
+        to: &["enforce", "workload"],
+        reason: "hosts files are checked, and traces read, before a command is decided",
+    },
+    Edge {
+        from: "serve-cli",
+        to: &["enforce"],
+        reason: "the agent configures proxies by their control sockets",
+    },
 ];
 
 /// Crates of the workspace that one crate may ship with, directly or through others.
@@ -159,6 +175,8 @@ pub(super) const LIMITS: &[Limit] = &[
     never("schedule-tower", &["chain", "sched-ext", "sim"], "services link it"),
     never("sched-ext", &["schedule", "sim"], "threads are scheduled by age in programs that have no gate"),
     never("chain", &["calculus", "predict", "sched-ext"], "it compares schedulings, and promises nothing"),
+    only("agent", &["model", "units"], "it applies what was decided, whatever decided it"),
+    never("controller", &["enforce"], "it decides, and agents enforce"),
     only("testkit", &["machine"], "tests of every crate use it"),
     only("xtask", &[], "it judges the tree and must build when the tree does not"),
 ];

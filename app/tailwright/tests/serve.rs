@@ -1,0 +1,390 @@
+//! `tailwright controller`, `agent`, `ctl` and `proxy` together, as users run them, before a real memcached: a tenant asks
+//! and the proxy enforces; everything is killed at random, and no promise is lost.
+
+mod support;
+
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use support::servers::{Running, memcached};
+use support::{Folder, Outcome};
+
+const CLUSTER: &str = r#"
+safety_margin = 1.1
+[[server]]
+class = "cache"
+count = 1
+storage = "cache.json"
+network = "1Gbps"
+best_effort_request = "4KiB"
+"#;
+
+const PROFILE: &str = r#"{ "format": "tailwright-device-1", "name": "cache", "device": { "ssd": { "bandwidth": [
+    { "request_bytes": 1024, "read_bytes_per_s": 100e6, "write_bytes_per_s": 100e6 } ] } } }"#;
+
+/// Only a guard against tests that never end.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+fn hosts(listen: SocketAddr, forward: SocketAddr) -> String {
+    format!(
+        r#"
+[[host]]
+name = "here"
+device.lo = "1Gbps"
+[[server]]
+name = "cache-1"
+host = "here"
+address = ["127.0.0.1"]
+[server.storage]
+profile = "cache.json"
+front = [{{ protocol = "memcached", listen = "{listen}", forward = "{forward}" }}]
+"#
+    )
+}
+
+/// A cluster of one host in a folder.
+struct Cluster {
+    folder: Folder,
+    url: String,
+    front: SocketAddr,
+}
+
+impl Cluster {
+    fn new(memcached: SocketAddr) -> Self {
+        let folder = Folder::new();
+        let front = testkit::free_address();
+        folder.write("cluster.toml", CLUSTER);
+        folder.write("cache.json", PROFILE);
+        folder.write("hosts.toml", &hosts(front, memcached));
+        folder
+            .run(&[
+                "trace",
+                "generate",
+                "poisson",
+                "--rate",
+                "200/s",
+                "--duration",
+                "20s",
+                "--size",
+                "1KiB",
+                "--seed",
+                "1",
+                "-o",
+                "mail.csv",
+            ])
+            .expect_code(0);
+        let url = format!("http://{}", testkit::free_address());
+        Self { folder, url, front }
+    }
+
+    /// Starts a verb in the folder, which says on standard error that it is ready with a line that contains `ready`.
+    fn start(&self, arguments: &[&str], ready: &str) -> Running {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tailwright"))
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut lines = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut said = String::new();
+        while !said.lines().last().unwrap_or_default().contains(ready) {
+            assert!(lines.read_line(&mut said).expect("text") > 0, "it has ended: {said}");
+        }
+        // Nothing of it is lost on a full pipe.
+        std::thread::spawn(move || lines.lines().map_while(Result::ok).for_each(drop));
+        Running(child)
+    }
+
+    fn controller(&self) -> Running {
+        let listen = self.url.trim_start_matches("http://");
+        self.start(&["controller", "cluster", "--listen", listen], "listening on")
+    }
+
+    fn proxy(&self) -> Running {
+        self.start(
+            &["proxy", "--hosts", "hosts.toml", "--server", "cache-1", "--state", "state"],
+            "listening on",
+        )
+    }
+
+    fn agent(&self, more: &[&str]) -> Running {
+        let fixed = [
+            "agent",
+            "--controller",
+            &self.url,
+            "--token-file",
+            "here.token",
+            "--state",
+            "state",
+            "--memory",
+            "memory",
+        ];
+        let child = Command::new(env!("CARGO_BIN_EXE_tailwright"))
+            .args([&fixed[..], more].concat())
+            .current_dir(self.folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Running(child.expect("the program starts"))
+    }
+
+    fn ctl(&self, arguments: &[&str]) -> Outcome {
+        self.ctl_as("cluster/operator.token", arguments)
+    }
+
+    fn ctl_as(&self, token: &str, arguments: &[&str]) -> Outcome {
+        let fixed = ["--controller", &self.url, "--token-file", token];
+        self.folder.run(&[&["ctl"][..], arguments, &fixed[..]].concat())
+    }
+
+    /// Describes the cluster and issues the tokens of its host and of a tenant.
+    fn describe(&self) {
+        let described =
+            ["describe", "--classes", "cluster.toml", "--hosts", "hosts.toml", "--assume-network"];
+        self.ctl(&described).expect_code(0);
+        let agent = self.ctl(&["token", "here", "--for-agent", "here"]).expect_code(0).stdout;
+        self.folder.write("here.token", &agent);
+        let tenant = self.ctl(&["token", "shop", "--for-tenant", "shop"]).expect_code(0).stdout;
+        self.folder.write("shop.token", &tenant);
+    }
+
+    fn request(&self, name: &str, more: &[&str]) -> Outcome {
+        let address = format!("127.0.0.{}", 2 + name.len());
+        let asked = ["request", name, "99% < 100ms", "mail.csv", "--address", &address];
+        self.ctl_as("shop.token", &[&asked[..], more].concat())
+    }
+
+    fn wait_for(&self, what: &str, is_so: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < TIMEOUT, "in vain: {what}\n{}", self.ctl(&["list", "agents"]).stdout);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn workloads(&self) -> Vec<Value> {
+        let listed = self.ctl(&["list", "workloads"]);
+        if listed.code == 0 { serde_json::from_str(&listed.stdout).expect("JSON") } else { Vec::new() }
+    }
+
+    fn standing(&self, name: &str) -> Option<String> {
+        let found = self.workloads().into_iter().find(|workload| workload["name"] == name)?;
+        found["standing"].as_str().map(str::to_owned)
+    }
+
+    /// Names of the workloads in the policy that the proxy keeps on its disk, or `None` without a policy.
+    fn enforced(&self) -> Option<Vec<String>> {
+        let text = std::fs::read_to_string(self.folder.join("state/proxy-cache-1/policy.json")).ok()?;
+        let saved: Value = serde_json::from_str(&text).expect("whole or absent");
+        let workloads = saved["policy"]["workloads"].as_array().expect("a policy");
+        Some(workloads.iter().map(|workload| workload["name"].as_str().expect("a name").to_owned()).collect())
+    }
+
+    fn answers(&self) {
+        let mut client = TcpStream::connect(self.front).expect("the proxy listens");
+        std::io::Write::write_all(&mut client, b"get a\r\n").expect("open");
+        let mut answer = [0; 5];
+        std::io::Read::read_exact(&mut client, &mut answer).expect("an answer");
+        assert_eq!(&answer, b"END\r\n");
+    }
+}
+
+#[test]
+fn a_tenant_asks_and_the_proxy_enforces() {
+    let Some((_memcached, address)) = memcached() else { return };
+    let cluster = Cluster::new(address);
+    let controller = cluster.controller();
+    cluster.describe();
+    // Without an agent nothing is promised.
+    let refused = cluster.request("mail", &[]).expect_code(1).stdout;
+    assert!(refused.contains("no agent has reported from host 'here'"), "{refused}");
+    let _proxy = cluster.proxy();
+
+    // An adviser says what would change, and changes nothing.
+    let adviser = cluster.agent(&[]);
+    cluster.wait_for("the adviser's report", || cluster.ctl(&["list", "agents"]).stdout.contains("advising"));
+    let what_if = cluster.request("mail", &["--what-if"]).expect_code(0).stdout;
+    assert!(what_if.contains("nothing was changed"), "{what_if}");
+    assert_eq!(cluster.workloads().len(), 0);
+    let advised = cluster.request("mail", &["--no-wait"]).expect_code(0).stdout;
+    assert!(advised.contains("not promised: an agent only advises"), "{advised}");
+    cluster.wait_for("advice", || {
+        cluster.ctl(&["list", "agents"]).stdout.contains("would get a policy for 1 workload")
+    });
+    assert_eq!(cluster.enforced(), None);
+    drop(adviser);
+
+    let agent = cluster.agent(&["--apply"]);
+    cluster.wait_for("enforcement", || cluster.standing("mail").as_deref() == Some("enforced"));
+    assert_eq!(cluster.enforced(), Some(vec!["shop/mail".to_owned()]));
+    let begun = Instant::now();
+    let yes = cluster.request("web", &[]).expect_code(0).stdout;
+    println!("from the command to enforced: {:.0} ms", begun.elapsed().as_secs_f64() * 1e3);
+    assert!(yes.starts_with("yes: shop/web on cache-1") && yes.contains("it is enforced"), "{yes}");
+    assert!(yes.contains("assumed: limits and priorities of the network stages"), "{yes}");
+    cluster.answers();
+
+    // Names, clients and rights.
+    for (arguments, code, part) in [
+        (&["request", "web", "99% < 1s", "mail.csv", "--address", "127.0.0.9"][..], 2, "exists"),
+        (&["request", "other", "99% < 1s", "mail.csv", "--address", "127.0.0.5"], 1, "another workload's"),
+        (&["request", "x", "99% < 1s", "mail.csv", "--address", "nowhere"], 2, "clients"),
+        (&["request", "x", "99% < 1ms", "mail.csv", "--address", "127.0.0.9"], 1, "would be admitted with"),
+        (&["remove", "mail", "--tenant", "bank"], 2, "this token is of tenant 'shop'"),
+        (&["list", "servers"], 2, "token of an operator"),
+    ] {
+        let outcome = cluster.ctl_as("shop.token", arguments).expect_code(code);
+        assert!(
+            (outcome.stdout.clone() + &outcome.stderr).contains(part),
+            "{arguments:?}: {}{}",
+            outcome.stdout,
+            outcome.stderr
+        );
+    }
+    cluster.folder.write("forged.token", "0123456789abcdef");
+    let forged = cluster.ctl_as("forged.token", &["list", "workloads"]).expect_code(2);
+    assert!(forged.stderr.contains("the token is unknown"), "{}", forged.stderr);
+
+    // A second controller, and a second agent.
+    let second = cluster.folder.run(&["controller", "cluster", "--listen", "127.0.0.1:0"]).expect_code(3);
+    assert!(second.stderr.contains("another controller runs on this folder"), "{}", second.stderr);
+
+    // A change by hand is repaired.
+    let policy = cluster.folder.read("state/proxy-cache-1/policy.json");
+    assert!(policy.contains("shop/web"));
+    cluster.ctl_as("shop.token", &["remove", "mail"]).expect_code(0);
+    cluster.wait_for("removal", || cluster.enforced() == Some(vec!["shop/web".to_owned()]));
+
+    // The end of controller and agent takes nothing away; a backup begins another folder.
+    cluster.folder.run(&["controller", "cluster", "--backup", "backup.db"]).expect_code(0);
+    controller.signal("TERM");
+    assert!(controller.ends_well());
+    drop(agent);
+    cluster.answers();
+    assert_eq!(cluster.enforced(), Some(vec!["shop/web".to_owned()]));
+    cluster.folder.run(&["controller", "restored", "--restore", "backup.db"]).expect_code(0);
+    cluster.folder.run(&["controller", "restored", "--restore", "backup.db"]).expect_code(2);
+    std::fs::rename(cluster.folder.join("cluster"), cluster.folder.join("lost")).expect("ours");
+    std::fs::rename(cluster.folder.join("restored"), cluster.folder.join("cluster")).expect("ours");
+    std::fs::copy(cluster.folder.join("lost/operator.token"), cluster.folder.join("cluster/operator.token"))
+        .expect("ours");
+    let _controller = cluster.controller();
+    assert_eq!(cluster.standing("web").as_deref(), Some("pending"), "what hosts confirmed does not count");
+    let _agent = cluster.agent(&["--apply"]);
+    cluster.wait_for("confirmation", || cluster.standing("web").as_deref() == Some("enforced"));
+}
+
+/// A seeded choice below `bound`.
+fn choice(state: &mut u64, bound: u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) % bound
+}
+
+#[test]
+fn killed_at_random_no_promise_is_lost() {
+    let Some((_memcached, address)) = memcached() else { return };
+    let cluster = Cluster::new(address);
+    let mut controller = cluster.controller();
+    cluster.describe();
+    let mut proxy = cluster.proxy();
+    let mut agent = cluster.agent(&["--apply"]);
+    cluster.wait_for("the agent's report", || cluster.ctl(&["list", "agents"]).stdout.contains("applying"));
+    let seed = u64::from(std::process::id());
+    println!("seed {seed}");
+    let mut random = seed;
+    let mut promised: Vec<String> = Vec::new();
+    for round in 1..=8 {
+        let name = "w".repeat(round);
+        // The request is under way while something is killed.
+        let asked = std::thread::scope(|scope| {
+            let asked = scope.spawn(|| cluster.request(&name, &[]));
+            std::thread::sleep(Duration::from_millis(choice(&mut random, 120)));
+            match choice(&mut random, 3) {
+                0 => {
+                    let _ = controller.0.kill();
+                    let _ = controller.0.wait();
+                    controller = cluster.controller();
+                }
+                1 => {
+                    let _ = agent.0.kill();
+                    let _ = agent.0.wait();
+                    agent = cluster.agent(&["--apply"]);
+                }
+                _ => {
+                    let _ = proxy.0.kill();
+                    let _ = proxy.0.wait();
+                    proxy = cluster.proxy();
+                }
+            }
+            asked.join().expect("no panic")
+        });
+        if asked.code == 0 && asked.stdout.contains("it is enforced") {
+            promised.push(format!("shop/{name}"));
+        }
+        // At every moment the proxy has all that was promised, if it has a policy.
+        let enforced = cluster.enforced().unwrap_or_default();
+        let missing: Vec<_> = promised.iter().filter(|name| !enforced.contains(name)).collect();
+        assert!(
+            missing.is_empty(),
+            "round {round}, seed {seed}: {missing:?} of {promised:?} is not enforced"
+        );
+    }
+    // Afterwards everything that was admitted is enforced, and the proxy has what the controller says.
+    cluster.wait_for("everything to be enforced", || {
+        let workloads = cluster.workloads();
+        !workloads.is_empty() && workloads.iter().all(|workload| workload["standing"] == "enforced")
+    });
+    let listed: Vec<String> = cluster
+        .workloads()
+        .iter()
+        .map(|workload| format!("shop/{}", workload["name"].as_str().expect("a name")))
+        .collect();
+    assert!(promised.iter().all(|name| listed.contains(name)), "{promised:?} of {listed:?}");
+    let mut enforced = cluster.enforced().expect("a policy");
+    enforced.sort();
+    let mut sorted = listed.clone();
+    sorted.sort();
+    assert_eq!(enforced, sorted);
+    cluster.answers();
+}
+
+/// The commands of docs/guides/run-as-a-service.md work as pasted, one after the other in one shell.
+#[test]
+fn the_guide_works_as_pasted() {
+    if testkit::program("memcached").is_none() {
+        return;
+    }
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/run-as-a-service.md");
+    let text = std::fs::read_to_string(&path).expect("the guide is there");
+    let folder = Folder::new();
+    let mut script = String::from("set -e\ntrap 'kill $(jobs -p)' EXIT\n");
+    for block in text.split("\n```").skip(1).step_by(2) {
+        let (info, body) = block.split_once('\n').expect("a block has lines");
+        match info.split_whitespace().collect::<Vec<_>>()[..] {
+            ["sh"] => script += &format!("{body}\n"),
+            [_, file] => folder.write(file, body),
+            _ => {}
+        }
+    }
+    script += "kill $(jobs -p); wait\n";
+    folder.write("guide.sh", &script);
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_tailwright"));
+    let others = std::env::var("PATH").unwrap_or_default();
+    let own = program.parent().expect("it is in a folder").display();
+    let output = Command::new("timeout")
+        .args(["60", "sh", "guide.sh"])
+        .current_dir(folder.path())
+        .env("PATH", format!("{own}:{others}"))
+        .output()
+        .expect("a shell");
+    let said = String::from_utf8_lossy(&output.stdout);
+    for part in
+        ["not promised: an agent only advises", "yes: shop/web on cache-1", "it is enforced", "\"removed\""]
+    {
+        assert!(said.contains(part), "{part}\n{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert!(folder.join("restored/history.db").exists(), "{}", String::from_utf8_lossy(&output.stderr));
+}

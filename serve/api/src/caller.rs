@@ -1,0 +1,71 @@
+//! The caller of a request: the role of its token.
+
+use crate::cluster::Cluster;
+use crate::error::ApiError;
+use crate::secret::hash_of_secret;
+use axum::extract::FromRequestParts;
+use axum::http::header::AUTHORIZATION;
+use axum::http::{StatusCode, request::Parts};
+use controller::Role;
+use std::sync::Arc;
+
+/// A caller with a token of the cluster.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller(pub(crate) Role);
+
+impl Caller {
+    /// Refuses callers other than operators.
+    pub(crate) fn operates(&self) -> Result<(), ApiError> {
+        match self.0 {
+            Role::Operator => Ok(()),
+            _ => Err(ApiError::forbidden("this needs the token of an operator")),
+        }
+    }
+
+    /// Returns the tenant that the caller acts for: its own, or for an operator the one that is named.
+    pub(crate) fn tenant(&self, named: Option<&str>) -> Result<String, ApiError> {
+        match (&self.0, named) {
+            (Role::Tenant { tenant }, None) => Ok(tenant.clone()),
+            (Role::Tenant { tenant }, Some(named)) if tenant == named => Ok(tenant.clone()),
+            (Role::Tenant { tenant }, Some(_)) => {
+                Err(ApiError::forbidden(format_args!("this token is of tenant '{tenant}'")))
+            }
+            (Role::Operator, Some(named)) => Ok(named.to_owned()),
+            (Role::Operator, None) => Err(ApiError::invalid("tenant: expected the name of one")),
+            (Role::Agent { .. }, _) => Err(ApiError::forbidden("this needs the token of a tenant")),
+        }
+    }
+
+    /// Returns the tenant whose things the caller may see; `None` for all.
+    pub(crate) fn sees(&self) -> Result<Option<String>, ApiError> {
+        match &self.0 {
+            Role::Operator => Ok(None),
+            Role::Tenant { tenant } => Ok(Some(tenant.clone())),
+            Role::Agent { .. } => Err(ApiError::forbidden("this needs the token of a tenant")),
+        }
+    }
+
+    /// Returns the host that the caller reports for.
+    pub(crate) fn host(&self) -> Result<&str, ApiError> {
+        match &self.0 {
+            Role::Agent { host } => Ok(host),
+            _ => Err(ApiError::forbidden("this needs the token of an agent")),
+        }
+    }
+}
+
+impl FromRequestParts<Arc<Cluster>> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, cluster: &Arc<Cluster>) -> Result<Self, ApiError> {
+        let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let secret = header.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
+        let refused = |error: &str| {
+            ApiError::new(StatusCode::UNAUTHORIZED, error).hint("send a token: Authorization: Bearer TOKEN")
+        };
+        let hash = hash_of_secret(secret.ok_or_else(|| refused("there is no token"))?);
+        let core = cluster.lock();
+        let token = core.controller.state().tokens().find(|token| token.hash == hash);
+        token.map(|token| Self(token.role.clone())).ok_or_else(|| refused("the token is unknown"))
+    }
+}

@@ -1,0 +1,25 @@
+//! The HTTP interface of the controller: commands and questions as JSON.
+//!
+//! A handler takes the lock of the one [`Cluster`], decides, stores, applies, and answers; long work (reading a trace)
+//! is done before. Tokens have one of three roles, and are stored as hashes. There is no TLS: listen on loopback or on a
+//! network that is trusted, or put a proxy in front.
+
+mod caller;
+mod cluster;
+mod documents;
+mod error;
+mod limits;
+mod routes;
+mod secret;
+mod service;
+mod uploads;
+
+pub use cluster::Cluster;
+pub use documents::{
+    AgentDocument, ClientRequest, DecisionDocument, DecisionPage, EventPage, IssuedToken, ServerDocument,
+    TokenDocument, TokenRequest, TraceDocument, WorkloadDocument, WorkloadQuestion,
+};
+pub use error::ApiError;
+pub use limits::{BODY_MAX, TRACE_MAX};
+pub use secret::{hash_of_secret, new_secret, random_number};
+pub use service::serve;

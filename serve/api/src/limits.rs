@@ -1,0 +1,6 @@
+//! Sizes of bodies.
+
+/// Largest body of a request other than a trace, bytes.
+pub const BODY_MAX: usize = 4 << 20;
+/// Largest trace, bytes as sent.
+pub const TRACE_MAX: usize = 64 << 20;

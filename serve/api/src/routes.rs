@@ -1,0 +1,496 @@
+//! The paths of the interface.
+
+use crate::caller::Caller;
+use crate::cluster::{Cluster, ClusterCore};
+use crate::documents::{
+    AgentDocument, DecisionDocument, DecisionPage, EventPage, IssuedToken, ServerDocument, TokenDocument,
+    TokenRequest, TraceDocument, WorkloadDocument, WorkloadQuestion,
+};
+use crate::error::ApiError;
+use crate::limits::{BODY_MAX, TRACE_MAX};
+use crate::secret::{hash_of_secret, new_secret};
+use crate::uploads::{Upload, profiles};
+use agent::{AgentAnswer, AgentReport, ClientPlace, WorkloadClients, hosts_file};
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{delete, get, post, put};
+use axum::{Json, Router};
+use controller::{
+    ClassesDescription, Command, Event, HostsDescription, NetworkEnforcement, ReportOutcome, ServerPlace,
+    TokenRecord, WorkloadRequest, full_name,
+};
+use enforce::deployment::Deployment;
+use model::Policy;
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
+
+type Shared = State<Arc<Cluster>>;
+
+/// Longest wait for news, seconds.
+const WAIT_MAX_S: u64 = 60;
+/// Decisions and events of one page.
+const PAGE_MAX: usize = 1000;
+
+pub(crate) fn routes(cluster: Arc<Cluster>) -> Router {
+    let traces = post(send_trace).layer(DefaultBodyLimit::max(TRACE_MAX));
+    Router::new()
+        .route("/healthz", get(health))
+        .route("/v1/classes", put(describe_classes).get(show_classes))
+        .route("/v1/hosts", put(describe_hosts))
+        .route("/v1/servers", get(list_servers))
+        .route("/v1/servers/{server}/policy", get(show_policy))
+        .route("/v1/agents", get(list_agents))
+        .route("/v1/agent/report", post(report))
+        .route("/v1/workloads", post(request).get(list_workloads))
+        .route("/v1/what-if", post(what_if))
+        .route("/v1/workloads/{tenant}/{name}", get(show_workload).delete(remove))
+        .route("/v1/decisions", get(list_decisions))
+        .route("/v1/events", get(list_events))
+        .route("/v1/tokens", post(issue_token).get(list_tokens))
+        .route("/v1/tokens/{name}", delete(revoke_token))
+        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .route("/v1/traces", traces)
+        .with_state(cluster)
+}
+
+/// Runs work that holds a thread, such as a decision.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| {
+        Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "the request failed in the middle"))
+    })
+}
+
+async fn health(State(cluster): Shared) -> (StatusCode, &'static str) {
+    if cluster.is_healthy() {
+        (StatusCode::OK, "ok\n")
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, "the controller decides nothing; restart it\n")
+    }
+}
+
+async fn describe_classes(
+    caller: Caller,
+    State(cluster): Shared,
+    Json(described): Json<ClassesDescription>,
+) -> Result<StatusCode, ApiError> {
+    caller.operates()?;
+    command(cluster, Command::DescribeClasses(described)).await
+}
+
+async fn show_classes(
+    caller: Caller,
+    State(cluster): Shared,
+) -> Result<Json<Option<ClassesDescription>>, ApiError> {
+    caller.sees()?;
+    Ok(Json(cluster.lock().controller.state().classes_description().cloned()))
+}
+
+#[derive(Deserialize)]
+struct HostsQuery {
+    #[serde(default)]
+    network: NetworkEnforcement,
+}
+
+async fn describe_hosts(
+    caller: Caller,
+    State(cluster): Shared,
+    Query(query): Query<HostsQuery>,
+    text: String,
+) -> Result<StatusCode, ApiError> {
+    caller.operates()?;
+    let deployment = Deployment::parse(&text)?;
+    let mut servers = Vec::new();
+    for server in deployment.servers.iter().filter(|server| server.storage.is_some()) {
+        let name = &server.name;
+        let class = name.rsplit_once('-').filter(|(_, number)| number.parse::<u32>().is_ok());
+        let (class, _) = class.ok_or_else(|| {
+            ApiError::invalid(format_args!("server '{name}': expected a name such as CLASS-1"))
+        })?;
+        servers.push(ServerPlace {
+            server: name.clone(),
+            class: class.to_owned(),
+            host: server.host.clone(),
+        });
+    }
+    let hosts = deployment.hosts.iter().filter(|host| !host.switch).map(|host| host.name.clone()).collect();
+    let described = HostsDescription { text, hosts, servers, network: query.network };
+    command(cluster, Command::DescribeHosts(described)).await
+}
+
+/// Decides a command, stores it, and answers without a body.
+async fn command(cluster: Arc<Cluster>, command: Command) -> Result<StatusCode, ApiError> {
+    blocking(move || {
+        let mut core = cluster.lock();
+        let event = core.controller.decide(&command)?;
+        cluster.commit(&mut core, [event])?;
+        Ok(StatusCode::NO_CONTENT)
+    })
+    .await
+}
+
+async fn list_servers(caller: Caller, State(cluster): Shared) -> Result<Json<Vec<ServerDocument>>, ApiError> {
+    caller.operates()?;
+    Ok(Json(cluster.lock().controller.state().servers().map(Into::into).collect()))
+}
+
+async fn show_policy(
+    caller: Caller,
+    State(cluster): Shared,
+    Path(server): Path<String>,
+) -> Result<Json<Policy>, ApiError> {
+    caller.operates()?;
+    let core = cluster.lock();
+    let view = core.controller.state().server(&server);
+    let view = view.ok_or_else(|| ApiError::unknown(format_args!("there is no server '{server}'")))?;
+    Ok(Json(view.decided.clone()))
+}
+
+async fn list_agents(caller: Caller, State(cluster): Shared) -> Result<Json<Vec<AgentDocument>>, ApiError> {
+    caller.operates()?;
+    let core = cluster.lock();
+    let state = core.controller.state();
+    let mut agents = Vec::new();
+    for (name, host) in state.hosts() {
+        let (mode, abilities) = host.agent.clone().unzip();
+        let abilities = abilities.unwrap_or_default();
+        agents.push(AgentDocument {
+            host: name.to_owned(),
+            mode,
+            storage: abilities.storage.into_iter().collect(),
+            network: abilities.network,
+            applied: host.applied,
+            wanted: state.wanted_epoch(name),
+            advice: host.advice.clone(),
+        });
+    }
+    Ok(Json(agents))
+}
+
+#[derive(Deserialize)]
+struct WaitQuery {
+    /// Seconds to wait for news.
+    #[serde(default)]
+    wait_s: u64,
+}
+
+impl WaitQuery {
+    fn until(&self) -> Instant {
+        Instant::now() + Duration::from_secs(self.wait_s.min(WAIT_MAX_S))
+    }
+}
+
+async fn report(
+    caller: Caller,
+    State(cluster): Shared,
+    Query(query): Query<WaitQuery>,
+    Json(report): Json<AgentReport>,
+) -> Result<Json<AgentAnswer>, ApiError> {
+    let host = caller.host()?.to_owned();
+    let applied = report.applied;
+    let mut news = cluster.watch();
+    let told = Arc::clone(&cluster);
+    let of = host.clone();
+    // A report without a ticket does not count yet: its agent is answered at once.
+    let counts = report.ticket.is_some();
+    let refused = report.refused.as_ref().map(|refused| refused.epoch);
+    let advised = report.advice.as_ref().map(|advice| advice.epoch);
+    blocking(move || {
+        let mut core = told.lock();
+        match core.controller.judge(&of, &report) {
+            ReportOutcome::Events(events) => told.commit(&mut core, events).map(drop),
+            ReportOutcome::Unknown(reason) => Err(ApiError::unknown(reason)),
+            ReportOutcome::Foreign(reason) => Err(ApiError::forbidden(reason)),
+        }
+    })
+    .await?;
+    let until = query.until();
+    while counts {
+        let wanted = cluster.lock().controller.state().wanted_epoch(&host);
+        let is_known = [Some(applied), refused, advised].contains(&Some(wanted));
+        if !is_known || timeout_at(until, news.changed()).await.is_err() || *news.borrow() == u64::MAX {
+            break;
+        }
+    }
+    Ok(Json(cluster.lock().controller.answer(&host, applied)))
+}
+
+#[derive(Deserialize)]
+struct TraceQuery {
+    /// File name, whose ending tells formats apart.
+    #[serde(default)]
+    file: String,
+    tenant: Option<String>,
+}
+
+async fn send_trace(
+    caller: Caller,
+    State(cluster): Shared,
+    Query(query): Query<TraceQuery>,
+    body: Bytes,
+) -> Result<Json<TraceDocument>, ApiError> {
+    let tenant = caller.tenant(query.tenant.as_deref())?;
+    blocking(move || {
+        let profiles = profiles(cluster.lock().controller.state());
+        if profiles.is_empty() {
+            return Err(ApiError::new(
+                StatusCode::CONFLICT,
+                "an operator has to describe classes of servers first",
+            ));
+        }
+        let upload = Upload::receive(&cluster, &query.file, &body)?;
+        let trace = blake3::hash(&body).to_hex().to_string();
+        let footprints = upload.footprints(&profiles)?;
+        cluster.lock().store.keep_trace(&tenant, &trace, &footprints)?;
+        let requests = footprints.values().next().map_or(0, workload::Footprint::requests);
+        Ok(Json(TraceDocument { trace, requests, classes: footprints.into_keys().collect() }))
+    })
+    .await
+}
+
+async fn request(
+    caller: Caller,
+    State(cluster): Shared,
+    headers: HeaderMap,
+    Json(question): Json<WorkloadQuestion>,
+) -> Result<Json<DecisionDocument>, ApiError> {
+    let tenant = caller.tenant(question.tenant.as_deref())?;
+    let key = headers.get("idempotency-key").map(|key| key.to_str().map(str::to_owned));
+    let key = key.transpose().map_err(|_| ApiError::invalid("idempotency-key: expected ASCII characters"))?;
+    if key.as_ref().is_some_and(|key| key.is_empty() || key.len() > 200) {
+        return Err(ApiError::invalid("idempotency-key: expected 1 to 200 characters"));
+    }
+    blocking(move || {
+        let mut core = cluster.lock();
+        if let Some(key) = &key
+            && let Some(decision) = core.controller.state().decision_of_key(&tenant, key)
+        {
+            if decision.name != question.name {
+                return Err(ApiError::new(
+                    StatusCode::CONFLICT,
+                    "idempotency-key: it was used for another request",
+                ));
+            }
+            return Ok(Json(DecisionDocument::new(core.controller.state(), decision)));
+        }
+        let event = decide(&core, &tenant, question, key)?;
+        cluster.commit(&mut core, [event])?;
+        let state = core.controller.state();
+        let decision = state.decisions_after(state.seq - 1).first();
+        Ok(Json(DecisionDocument::new(state, decision.expect("it was decided"))))
+    })
+    .await
+}
+
+async fn what_if(
+    caller: Caller,
+    State(cluster): Shared,
+    Json(question): Json<WorkloadQuestion>,
+) -> Result<Json<DecisionDocument>, ApiError> {
+    let tenant = caller.tenant(question.tenant.as_deref())?;
+    blocking(move || {
+        let core = cluster.lock();
+        let event = decide(&core, &tenant, question, None)?;
+        let document = |answer: &str, name: &str| DecisionDocument {
+            seq: None,
+            at_ns: None,
+            tenant: tenant.clone(),
+            name: name.to_owned(),
+            answer: answer.to_owned(),
+            reason: None,
+            workload: None,
+        };
+        Ok(Json(match event {
+            Event::WorkloadAdmitted(admission) => DecisionDocument {
+                workload: Some(WorkloadDocument {
+                    tenant: tenant.clone(),
+                    name: admission.request.name.clone(),
+                    slo: admission.request.slo.clone(),
+                    server: admission.change.server.clone(),
+                    bound_s: admission.bound_s,
+                    standing: "gone".to_owned(),
+                    assumptions: admission.assumptions.clone(),
+                    derivation: Some(admission.derivation.clone()),
+                }),
+                ..document("admitted", &admission.request.name)
+            },
+            Event::WorkloadRefused { request, reason } => {
+                DecisionDocument { reason: Some(reason), ..document("refused", &request.name) }
+            }
+            _ => unreachable!("a request is admitted or refused"),
+        }))
+    })
+    .await
+}
+
+/// Decides a request, and stores nothing.
+fn decide(
+    core: &ClusterCore,
+    tenant: &str,
+    question: WorkloadQuestion,
+    key: Option<String>,
+) -> Result<Event, ApiError> {
+    let slo = question.slo.parse().map_err(|error| ApiError::invalid(format_args!("slo: {error}")))?;
+    let footprints = core.store.trace(tenant, &question.trace)?;
+    let footprints = footprints.ok_or_else(|| {
+        let tenant = tenant.escape_debug();
+        ApiError::unknown(format_args!(
+            "tenant '{tenant}' has sent no trace {}",
+            question.trace.escape_debug()
+        ))
+        .hint("send it first: POST /v1/traces")
+    })?;
+    let request = WorkloadRequest {
+        tenant: tenant.to_owned(),
+        name: question.name,
+        slo,
+        clients: question.clients,
+        key,
+        footprints,
+    };
+    check_clients(&request)?;
+    Ok(core.controller.decide(&Command::Request(Box::new(request)))?)
+}
+
+/// A hosts file of one host. Clients are checked in it, and not in that of the cluster, which may have thousands of hosts.
+const ONE_HOST: &str = "[[host]]\nname = \"host\"\ndevice.lo = \"1Gbps\"\n";
+
+/// Refuses clients that no hosts file may have. Their hosts are checked where the request is decided.
+fn check_clients(request: &WorkloadRequest) -> Result<(), ApiError> {
+    let workload = full_name(&request.tenant, &request.name);
+    let clients = request.clients.iter().map(|client| ClientPlace { host: None, ..client.clone() }).collect();
+    Deployment::parse(&hosts_file(ONE_HOST, "host", &[WorkloadClients { workload, clients }]))
+        .map(drop)
+        .map_err(|error| ApiError::invalid(format_args!("clients: {}", error.message)))
+}
+
+async fn list_workloads(
+    caller: Caller,
+    State(cluster): Shared,
+) -> Result<Json<Vec<WorkloadDocument>>, ApiError> {
+    let seen = caller.sees()?;
+    let core = cluster.lock();
+    let state = core.controller.state();
+    let own =
+        state.workloads().filter(|(_, it)| seen.as_ref().is_none_or(|tenant| it.request.tenant == *tenant));
+    Ok(Json(own.map(|(id, workload)| WorkloadDocument::new(state, id, workload)).collect()))
+}
+
+async fn show_workload(
+    caller: Caller,
+    State(cluster): Shared,
+    Path((tenant, name)): Path<(String, String)>,
+    Query(query): Query<WaitQuery>,
+) -> Result<Json<WorkloadDocument>, ApiError> {
+    let tenant = caller.tenant(Some(&tenant))?;
+    let mut news = cluster.watch();
+    let until = query.until();
+    loop {
+        let document = {
+            let core = cluster.lock();
+            let state = core.controller.state();
+            let (id, workload) = state.find(&tenant, &name).ok_or_else(|| {
+                ApiError::unknown(format_args!("tenant '{tenant}' has no workload '{}'", name.escape_debug()))
+            })?;
+            WorkloadDocument::new(state, id, workload).with_derivation(workload)
+        };
+        let is_over = document.standing == "enforced" || *news.borrow_and_update() == u64::MAX;
+        if is_over || timeout_at(until, news.changed()).await.is_err() {
+            return Ok(Json(document));
+        }
+    }
+}
+
+async fn remove(
+    caller: Caller,
+    State(cluster): Shared,
+    Path((tenant, name)): Path<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    let tenant = caller.tenant(Some(&tenant))?;
+    command(cluster, Command::Remove { tenant, name }).await
+}
+
+#[derive(Deserialize)]
+struct PageQuery {
+    #[serde(default)]
+    after: u64,
+    #[serde(default = "page_max")]
+    limit: usize,
+}
+
+fn page_max() -> usize {
+    PAGE_MAX
+}
+
+async fn list_decisions(
+    caller: Caller,
+    State(cluster): Shared,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<DecisionPage>, ApiError> {
+    let seen = caller.sees()?;
+    let core = cluster.lock();
+    let state = core.controller.state();
+    let mut decisions: Vec<DecisionDocument> = Vec::new();
+    let mut next = None;
+    for decision in state.decisions_after(query.after) {
+        if seen.as_ref().is_some_and(|tenant| decision.tenant != *tenant) {
+            continue;
+        }
+        let last = decisions.last().and_then(|last| last.seq);
+        // Decisions of one event stay on one page.
+        if decisions.len() >= query.limit.clamp(1, PAGE_MAX) && last != Some(decision.seq) {
+            next = last;
+            break;
+        }
+        decisions.push(DecisionDocument::new(state, decision));
+    }
+    Ok(Json(DecisionPage { decisions, next }))
+}
+
+async fn list_events(
+    caller: Caller,
+    State(cluster): Shared,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<EventPage>, ApiError> {
+    caller.operates()?;
+    blocking(move || {
+        let core = cluster.lock();
+        let events = core.store.events_after(query.after, query.limit.clamp(1, PAGE_MAX))?;
+        let last = events.last().map(|event| event.seq);
+        let next = last.filter(|last| *last < core.controller.state().seq);
+        Ok(Json(EventPage { events, next }))
+    })
+    .await
+}
+
+async fn issue_token(
+    caller: Caller,
+    State(cluster): Shared,
+    Json(request): Json<TokenRequest>,
+) -> Result<Json<IssuedToken>, ApiError> {
+    caller.operates()?;
+    let secret = new_secret();
+    let token = secret.map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;
+    let record = TokenRecord { name: request.name.clone(), role: request.role, hash: hash_of_secret(&token) };
+    command(cluster, Command::IssueToken(record)).await?;
+    Ok(Json(IssuedToken { name: request.name, token }))
+}
+
+async fn list_tokens(caller: Caller, State(cluster): Shared) -> Result<Json<Vec<TokenDocument>>, ApiError> {
+    caller.operates()?;
+    Ok(Json(cluster.lock().controller.state().tokens().map(Into::into).collect()))
+}
+
+async fn revoke_token(
+    caller: Caller,
+    State(cluster): Shared,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    caller.operates()?;
+    command(cluster, Command::RevokeToken { name }).await
+}

@@ -1,0 +1,160 @@
+//! The proxies of a host, as an agent configures and checks them.
+//!
+//! An assignment is enforced by all proxies of the host or by none. What a proxy enforces is asked of the proxy itself: an
+//! assignment is in force if sending it again would change nothing.
+
+use agent::{Abilities, Advice, Assignment, EnforceError, ServerAssignment, hosts_file};
+use enforce::deployment::Deployment;
+use enforce::facade::{HostsFile, server_runs};
+use enforce::storage::{self, ProxyCheck};
+use model::{Blame, OperationError};
+use operation::{Notice, ProgressObserver, TaskProgress, check_conditions};
+use std::path::{Path, PathBuf};
+use units::plural;
+
+/// Proxies with control sockets in a folder.
+#[derive(Debug)]
+pub(super) struct Enforcer {
+    state: PathBuf,
+}
+
+/// A proxy and the policy that it is to have.
+struct WantedProxy<'a> {
+    part: &'a ServerAssignment,
+    control: PathBuf,
+    hosts: String,
+}
+
+impl Enforcer {
+    pub(super) fn new(state: &Path) -> Self {
+        Self { state: state.to_owned() }
+    }
+
+    /// Returns what the host can enforce: servers with a control socket in the folder before which a proxy answers.
+    pub(super) fn abilities(&self) -> Abilities {
+        let entries = std::fs::read_dir(&self.state).into_iter().flatten().flatten();
+        let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let servers = names.iter().filter_map(|name| name.strip_prefix("proxy-")?.strip_suffix(".sock"));
+        let answers = |server: &&str| storage::is_listening(&storage::control_path(&self.state, server));
+        Abilities { storage: servers.filter(answers).map(str::to_owned).collect(), network: false }
+    }
+
+    /// Brings an assignment into force and verifies it. Returns false if it was in force.
+    ///
+    /// # Errors
+    /// If a proxy is missing or refuses; then all have what they had, or the message says which has not.
+    pub(super) fn enforce(&self, assignment: &Assignment) -> Result<bool, EnforceError> {
+        let proxies = self.wanted(assignment)?;
+        let mut checks = Vec::new();
+        for proxy in &proxies {
+            checks.push(proxy.check()?);
+        }
+        if checks.iter().all(|check| !check.is_change) {
+            return Ok(false);
+        }
+        for (at, proxy) in proxies.iter().enumerate() {
+            if let Err(error) = proxy.send() {
+                return Err(undo(&proxies[..=at], &checks, error));
+            }
+        }
+        for proxy in &proxies {
+            if proxy.check()?.is_change {
+                let reason = format!("the proxy before {} has another policy", proxy.part.server);
+                return Err(undo(&proxies, &checks, EnforceError::Refused(reason)));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Says what an assignment would change.
+    pub(super) fn advise(&self, assignment: &Assignment) -> Result<Advice, EnforceError> {
+        let mut lines = Vec::new();
+        for proxy in self.wanted(assignment)? {
+            let workloads = plural(proxy.part.policy.workloads.len() as u64, "workload");
+            let server = &proxy.part.server;
+            lines.push(match proxy.check() {
+                Ok(check) if check.is_change => {
+                    let before = check.present.policy.map_or(0, |policy| policy.workloads.len() as u64);
+                    format!("the proxy before {server} would get a policy for {workloads}; it has one for {before}")
+                }
+                Ok(_) => format!("the proxy before {server} has this policy already"),
+                Err(EnforceError::Refused(reason) | EnforceError::Unavailable(reason)) => {
+                    format!("nothing could be enforced: {reason}")
+                }
+            });
+        }
+        Ok(Advice { epoch: assignment.epoch, text: lines.join("; ") })
+    }
+
+    /// The proxies of the assignment's host.
+    fn wanted<'a>(&self, assignment: &'a Assignment) -> Result<Vec<WantedProxy<'a>>, EnforceError> {
+        let mut proxies = Vec::new();
+        for part in &assignment.servers {
+            let base = Deployment::parse(&assignment.hosts).map_err(refused)?;
+            let own = base.servers.iter().find(|server| server.name == part.server);
+            // Only the host of a server has its proxy.
+            let Some(own) = own.filter(|server| server.host == assignment.host) else { continue };
+            let text = hosts_file(&assignment.hosts, &own.host, &part.clients);
+            let deployment = Deployment::parse(&text).map_err(refused)?;
+            let file = HostsFile { path: "hosts.toml".into(), deployment, text };
+            let mut runs = server_runs(&part.policy, &file, None);
+            runs.retain(|run| run.server == part.server);
+            check_conditions(&part.policy, &runs, false, &Silent).map_err(refused)?;
+            let control = storage::control_path(&self.state, &part.server);
+            proxies.push(WantedProxy { part, control, hosts: file.text });
+        }
+        Ok(proxies)
+    }
+}
+
+impl WantedProxy<'_> {
+    fn check(&self) -> Result<ProxyCheck, EnforceError> {
+        storage::check_policy(&self.control, Some(&self.part.policy), self.hosts.clone()).map_err(by_blame)
+    }
+
+    fn send(&self) -> Result<(), EnforceError> {
+        let sent = storage::send_policy(&self.control, Some(&self.part.policy), self.hosts.clone());
+        sent.map(drop).map_err(by_blame)
+    }
+}
+
+fn refused(error: OperationError) -> EnforceError {
+    EnforceError::Refused(error.to_string())
+}
+
+/// A proxy that does not answer may do so later; what one refuses it will refuse again.
+fn by_blame(error: OperationError) -> EnforceError {
+    match error.blame {
+        Blame::Input => refused(error),
+        Blame::Machine => EnforceError::Unavailable(error.to_string()),
+    }
+}
+
+/// Gives proxies back what they had, after this error. Where that fails it is not known what they have.
+fn undo(proxies: &[WantedProxy<'_>], checks: &[ProxyCheck], error: EnforceError) -> EnforceError {
+    for (proxy, check) in proxies.iter().zip(checks).rev() {
+        if let Err(failure) = storage::restore_policy(&proxy.control, check.present.clone()) {
+            return EnforceError::Unavailable(format!("the proxy before {}: {failure}", proxy.part.server));
+        }
+    }
+    error
+}
+
+/// Remarks on a policy were made when it was decided.
+struct Silent;
+
+impl ProgressObserver for Silent {
+    fn begin(&self, _: &str, _: u64, _: &str) -> Box<dyn TaskProgress + '_> {
+        Box::new(Self)
+    }
+
+    fn notice(&self, _: Notice) {}
+}
+
+impl TaskProgress for Silent {
+    fn advance(&self) {}
+
+    fn update(&self, _: u64, _: u64) {}
+
+    fn rename(&self, _: &str) {}
+}

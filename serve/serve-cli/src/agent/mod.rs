@@ -1,0 +1,189 @@
+//! `tailwright agent`: keeps the proxies of a host to the policies of a controller.
+
+mod enforcer;
+
+use crate::client::{Client, ClientError};
+use agent::{
+    AgentAnswer, AgentMachine, AgentMemory, AgentMode, AgentReport, AgentStep, Assignment, EnforceError,
+};
+use clap::Args;
+use cli::exit::VerbAnswer;
+use cli::terminal::{Talk, talk};
+use enforce::network::StateStore;
+use enforcer::Enforcer;
+use machine::folder_lock::FolderLock;
+use machine::whole_file;
+use model::OperationError;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const HELP: &str = "\
+Examples:
+  tailwright agent --controller http://10.0.0.1:7070 --token-file store-1.token
+      say what would change, and change nothing
+  tailwright agent --controller http://10.0.0.1:7070 --token-file store-1.token --apply
+      enforce
+
+The token says which host this is: tailwright ctl token store-1 --for-agent store-1. The proxies of the host's servers run \
+already (tailwright proxy), with their control sockets in --state. The agent may end in any way at any time: proxies keep \
+their policies, also without a controller and after a restart. It limits storage; limits of networks are not its task.
+
+Exit codes: 0 stopped by a signal; 2 bad input, or the token of another cluster; 3 the machine lacks something.";
+
+/// Time that the controller may wait for news before it answers.
+const WAIT_S: u64 = 5;
+/// Pause after a request without an answer, and the first one after an assignment that was not enforced.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Longest pause after an assignment that was not enforced; each is twice the one before.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// File of what the agent remembers.
+const MEMORY: &str = "agent.json";
+
+/// Keep the proxies of a host to the policies of a controller; without --apply, only say what would change.
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub struct AgentArgs {
+    /// Address of the controller.
+    #[arg(long, value_name = "URL")]
+    controller: String,
+    /// File with a token: that of this host.
+    #[arg(long, value_name = "FILE")]
+    token_file: PathBuf,
+    /// Enforce what the controller decides.
+    #[arg(long)]
+    apply: bool,
+    /// Folder of the state: the proxies' control sockets.
+    #[arg(long, value_name = "FOLDER", default_value = StateStore::DEFAULT)]
+    state: PathBuf,
+    /// Folder of what the agent remembers, also over reboots.
+    #[arg(long, value_name = "FOLDER", default_value = "/var/lib/tailwright")]
+    memory: PathBuf,
+}
+
+pub fn run(args: &AgentArgs) -> Result<VerbAnswer, OperationError> {
+    let client = Client::new(&args.controller, &args.token_file)?;
+    let folder = args.memory.as_path();
+    let failed =
+        |error: std::io::Error| OperationError::machine(format_args!("{}: {error}", folder.display()));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let _lock = FolderLock::take(folder)
+        .map_err(|error| failed(error).hint("another agent runs; stop that one first"))?;
+    let memory = read_memory(&folder.join(MEMORY))?;
+    let mode = if args.apply { AgentMode::Applying } else { AgentMode::Advising };
+    let mut host = Host {
+        client,
+        enforcer: Enforcer::new(&args.state),
+        memory: folder.join(MEMORY),
+        said: String::new(),
+        pause: PAUSE,
+    };
+    let abilities = host.enforcer.abilities();
+    let (mut machine, mut step) = AgentMachine::start(mode, memory, abilities);
+    loop {
+        step = match step {
+            AgentStep::Save(memory) => {
+                host.save(&memory)?;
+                machine.saved()
+            }
+            AgentStep::Enforce(assignment) => machine.enforced(host.enforce(&assignment)),
+            AgentStep::Advise(assignment) => {
+                let advice = host.enforcer.advise(&assignment);
+                let advice = advice.map_err(|error| match error {
+                    EnforceError::Refused(reason) | EnforceError::Unavailable(reason) => reason,
+                });
+                host.say(
+                    advice.as_ref().map_or_else(Clone::clone, |advice| format!("advice: {}", advice.text)),
+                );
+                machine.advised(advice, assignment.epoch)
+            }
+            AgentStep::Report(report) => {
+                let answer = host.report(&report)?;
+                machine.answered(answer, host.enforcer.abilities())
+            }
+            AgentStep::Stop(reason) => {
+                return Err(OperationError::input(reason)
+                    .hint("enrol this host there: remove agent.json in the folder of --memory, after the proxies have no policy"));
+            }
+        }
+    }
+}
+
+/// The host of an agent.
+struct Host {
+    client: Client,
+    enforcer: Enforcer,
+    memory: PathBuf,
+    /// The latest remark, which is not repeated.
+    said: String,
+    /// Pause after an assignment that is not enforced.
+    pause: Duration,
+}
+
+impl Host {
+    fn save(&self, memory: &AgentMemory) -> Result<(), OperationError> {
+        let text = serde_json::to_string(memory).expect("memory is plain data");
+        whole_file::write(&self.memory, text.as_bytes())
+            .map_err(|error| OperationError::machine(format_args!("{}: {error}", self.memory.display())))
+    }
+
+    fn enforce(&mut self, assignment: &Assignment) -> Result<(), EnforceError> {
+        let outcome = self.enforcer.enforce(assignment);
+        match &outcome {
+            Ok(is_change) => {
+                self.pause = PAUSE;
+                if *is_change {
+                    self.say(format!("epoch {}: enforced", assignment.epoch));
+                }
+                return Ok(());
+            }
+            Err(EnforceError::Refused(reason)) => {
+                self.say(format!("epoch {}: not enforced: {reason}", assignment.epoch));
+                self.pause = (self.pause * 2).min(PAUSE_MAX);
+            }
+            Err(EnforceError::Unavailable(reason)) => {
+                self.say(format!("epoch {}: not enforced yet: {reason}", assignment.epoch));
+                self.pause = PAUSE;
+            }
+        }
+        // The controller answers at once while something is wanted.
+        std::thread::sleep(self.pause);
+        outcome.map(drop)
+    }
+
+    /// Reports, and returns the answer; none if there was none in time.
+    fn report(&mut self, report: &AgentReport) -> Result<Option<AgentAnswer>, OperationError> {
+        let path = format!("/v1/agent/report?wait_s={WAIT_S}");
+        match self.client.post(&path, report, None, Duration::from_secs(WAIT_S)) {
+            Ok(answer) => Ok(Some(answer)),
+            // A host may be described later, a token issued again, and a controller restarted.
+            Err(error) => {
+                let is_foreign = matches!(&error, ClientError::Refused(status, _) if status.as_u16() == 403);
+                let error = OperationError::from(error);
+                self.say(error.to_string());
+                if is_foreign {
+                    return Err(error);
+                }
+                std::thread::sleep(PAUSE);
+                Ok(None)
+            }
+        }
+    }
+
+    fn say(&mut self, text: String) {
+        if self.said != text {
+            talk(Talk::Note, format!("agent: {text}"));
+            self.said = text;
+        }
+    }
+}
+
+fn read_memory(path: &Path) -> Result<AgentMemory, OperationError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => serde_json::from_str(&text).map_err(|error| {
+            OperationError::machine(format_args!("{}: it is damaged: {error}", path.display()))
+                .hint("remove it: the proxies keep their policies, and the controller sends the latest")
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(AgentMemory::default()),
+        Err(error) => Err(OperationError::machine(format_args!("{}: {error}", path.display()))),
+    }
+}
