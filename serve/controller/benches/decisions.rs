@@ -3,18 +3,17 @@
 //! `cargo bench -p controller --bench decisions -- --workloads 1000` fills a cluster, ten workloads on a server, and then
 //! times admissions, refusals and removals.
 
-#[path = "../tests/simulation/simulated/traffic.rs"]
-#[allow(dead_code, reason = "the simulation uses the rest")]
-mod traffic;
+#[path = "../tests/simulation/simulated/mod.rs"]
+mod simulated;
 
 use agent::{Abilities, AgentMode, AgentReport, ClientPlace};
 use controller::{
     ClassDescription, ClassesDescription, Command, Controller, EVENT_VERSION, Event, HostsDescription,
     NetworkEnforcement, RecordedEvent, ReportOutcome, ServerPlace, WorkloadRequest,
 };
+use simulated::traffic::{CLASS, MARGIN, PROFILE, class, footprint};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
-use traffic::{CLASS, MARGIN, PROFILE, class, footprint};
 
 fn number(option: &str) -> Option<u64> {
     let mut arguments = std::env::args().skip_while(|argument| argument != option);

@@ -1,8 +1,8 @@
 //! Decisions on workloads: which server takes one, and what that changes.
 //!
-//! Servers are tried in the order of the hosts file (first fit), each by the planner alone: a decision takes the time
-//! of the servers that are tried. Workloads are never moved. A workload that leaves takes its limits with it, and the
-//! others keep theirs until a newcomer changes them.
+//! Servers in use are tried from the least loaded, and then an empty one, each by the planner alone: a decision takes
+//! the time of the few servers that are tried, however many there are. Workloads are never moved. A workload that leaves
+//! takes its limits with it, and the others keep theirs until a newcomer changes them.
 
 use crate::command::CommandError;
 use crate::event::{
@@ -11,12 +11,12 @@ use crate::event::{
 use crate::order::PolicyChange;
 use crate::state::{ClusterState, ServerState};
 use agent::{AgentMode, ClientPlace};
-use model::{Policy, is_usable_name};
+use model::{PerStage, Policy, is_usable_name};
 use plan::standing::{PlanningWorkload, ServerKind, ServerPlan};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Servers whose limits are computed for one decision. A refusal says how many were left out.
-const TRIALS_MAX: usize = 64;
+/// Servers in use whose limits are computed for one decision. A refusal says how many were left out.
+const TRIALS_MAX: usize = 16;
 
 /// A server that could take a workload, and its present workloads.
 struct Candidate<'a> {
@@ -26,13 +26,11 @@ struct Candidate<'a> {
     members: Vec<u64>,
 }
 
-/// Servers that were tried.
+/// Course of a decision.
 #[derive(Default)]
 struct Trials<'a> {
-    /// Servers whose limits were computed, or whose mean load leaves no room.
-    tried: usize,
-    /// Number of fits.
-    fits: usize,
+    /// Servers that could take the workload if they had room.
+    suited: usize,
     /// The server with the fewest workloads.
     emptiest: Option<Candidate<'a>>,
     /// Reasons other than a lack of room, by server.
@@ -47,29 +45,37 @@ impl ClusterState {
     pub(crate) fn decide_request(&self, request: &WorkloadRequest) -> Result<Event, CommandError> {
         self.check_request(request)?;
         let mut trials = Trials::default();
+        let mut in_use: Vec<(f64, Candidate<'_>)> = Vec::new();
+        let mut empty = None;
         for name in &self.placing {
-            let candidate = match self.candidate(name, request) {
-                Ok(candidate) => candidate,
-                Err(reason) => {
-                    trials.others.push(format!("{name}: {reason}"));
-                    continue;
+            match self.candidate(name, request) {
+                Err(reason) => trials.others.push(format!("{name}: {reason}")),
+                Ok(candidate) => {
+                    trials.suited += 1;
+                    let newcomer = self.newcomer(&candidate, request);
+                    let members = candidate.members.iter().map(|id| &self.workloads[id].planning);
+                    if candidate.members.is_empty() {
+                        empty.get_or_insert(candidate);
+                    } else if candidate.kind.carries(members.clone().chain([&newcomer])) {
+                        in_use.push((mean_load(members), candidate));
+                    }
                 }
-            };
-            trials.tried += 1;
+            }
+        }
+        in_use.sort_by(|(load, _), (other, _)| load.total_cmp(other));
+        if in_use.len() > TRIALS_MAX {
+            let left_out = in_use.len() - TRIALS_MAX;
+            trials.others.push(format!("{left_out} servers with more load were not tried"));
+        }
+        let tried = in_use.into_iter().take(TRIALS_MAX).map(|(_, candidate)| candidate);
+        for candidate in tried.chain(empty) {
             let newcomer = self.newcomer(&candidate, request);
             let members = candidate.members.iter().map(|id| &self.workloads[id].planning);
-            if candidate.kind.carries(members.clone().chain([&newcomer])) {
-                if trials.fits == TRIALS_MAX {
-                    trials.others.push("more servers were not tried".to_owned());
-                    break;
-                }
-                trials.fits += 1;
-                let all: Vec<&PlanningWorkload> = members.chain([&newcomer]).collect();
-                if let Ok(plan) = candidate.kind.fit(name, &all) {
-                    match self.admission(&candidate, request, &newcomer, &plan) {
-                        Ok(admission) => return Ok(Event::WorkloadAdmitted(Box::new(admission))),
-                        Err(reason) => trials.others.push(format!("{name}: {reason}")),
-                    }
+            let all: Vec<&PlanningWorkload> = members.chain([&newcomer]).collect();
+            if let Ok(plan) = candidate.kind.fit(candidate.name, &all) {
+                match self.admission(&candidate, request, &newcomer, &plan) {
+                    Ok(admission) => return Ok(Event::WorkloadAdmitted(Box::new(admission))),
+                    Err(reason) => trials.others.push(format!("{}: {reason}", candidate.name)),
                 }
             }
             let fewest = trials.emptiest.as_ref().map_or(usize::MAX, |emptiest| emptiest.members.len());
@@ -286,11 +292,14 @@ impl ClusterState {
 
     fn refusal(&self, request: &WorkloadRequest, trials: &Trials<'_>) -> String {
         let mut reasons = Vec::new();
+        if trials.suited > 0 && trials.emptiest.is_none() {
+            reasons.push(format!("its mean load is more than any of {} servers has left", trials.suited));
+        }
         if let Some(emptiest) = &trials.emptiest {
             let members: Vec<&PlanningWorkload> =
                 emptiest.members.iter().map(|id| &self.workloads[id].planning).collect();
             let newcomer = self.newcomer(emptiest, request);
-            reasons.push(emptiest.kind.refusal(trials.tried, (emptiest.name, &members), &newcomer));
+            reasons.push(emptiest.kind.refusal(trials.suited, (emptiest.name, &members), &newcomer));
         }
         let more = trials.others.len().saturating_sub(REASONS_MAX);
         reasons.extend(trials.others.iter().take(REASONS_MAX).cloned());
@@ -299,6 +308,16 @@ impl ClusterState {
         }
         reasons.join("; ")
     }
+}
+
+/// Returns the mean rate of some workloads at their busiest stage, fraction of its capacity.
+fn mean_load<'a>(members: impl Iterator<Item = &'a PlanningWorkload>) -> f64 {
+    let mut rates = PerStage::<f64>::default();
+    for member in members {
+        let own = &member.on_class[0].mean_rate;
+        rates = PerStage::from_fn(|stage| rates[stage] + own[stage]);
+    }
+    rates.into_array().into_iter().fold(0.0, f64::max)
 }
 
 /// Reasons of servers that a refusal names.

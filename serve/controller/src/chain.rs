@@ -99,6 +99,8 @@ impl Chain {
         // Consecutive steps of one host are one: whatever it skips, the other hosts stay where they are.
         let next = steps.get(self.done).map(|(_, of)| *of);
         let run = steps[self.done..].iter().take_while(|(_, of)| Some(*of) == next).count();
+        // Of a lost host it is not known which steps it took: it confirms where it stands before any other step.
+        let run = if self.lost.is_empty() { run } else { 0 };
         let own = steps[..self.done + run].iter().rev().find(|(_, of)| *of == host);
         own.map_or(self.plans[0].number, |(plan, _)| self.plans[*plan].number)
     }

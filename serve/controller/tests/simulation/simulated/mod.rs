@@ -1,5 +1,5 @@
 //! Simulated clusters: a controller, its history, agents, tenants, a network and clocks, with faults.
-#![allow(dead_code, reason = "the tests and the benchmark use their parts")]
+#![allow(dead_code, unreachable_pub, reason = "a test program and bench programs use parts of it")]
 
 pub mod host;
 pub mod judge;

@@ -377,7 +377,7 @@ impl World {
         match happening {
             Happening::ToController(message) => self.controller_handles(message)?,
             Happening::ToHost { host, life, round, answer } => {
-                self.host_is_answered(host, life, round, *answer)?
+                self.host_is_answered(host, life, round, *answer)?;
             }
             Happening::ToTenant { ask, reply } => return self.tenant_reads(ask, reply),
             Happening::StepEnds { host, life } => {
@@ -428,6 +428,7 @@ impl World {
     }
 
     /// Sends a message to or from a host, or a tenant.
+    #[expect(clippy::needless_pass_by_value, reason = "what is sent is made for it")]
     fn send(&mut self, host: Option<usize>, happening: Happening) {
         let is_cut_off = host.is_some_and(|host| self.hosts[host].cut_off_until > self.now);
         if is_cut_off || self.fails(0.04) {
