@@ -118,15 +118,15 @@ impl Chain {
 
     /// Notes that a host enforces the policy of this number.
     pub(crate) fn confirm(&mut self, host: &str, number: u64) {
-        if self.granted_to(host) == number {
-            self.lost.remove(host);
-        }
         let steps = self.steps();
         let mut done = self.done;
         while steps.get(done).is_some_and(|(plan, of)| *of == host && self.plans[*plan].number <= number) {
             done += 1;
         }
         self.done = done;
+        if self.granted_to(host) == number {
+            self.lost.remove(host);
+        }
         self.forget_passed();
     }
 

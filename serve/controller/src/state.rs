@@ -380,11 +380,14 @@ impl ClusterState {
             return Ok(());
         }
         host.grant_again(next, 0);
-        for server in host.parts().into_keys() {
-            if let Some(server) = self.servers.get_mut(&server) {
+        let servers: Vec<String> = host.parts().into_keys().collect();
+        for server in &servers {
+            if let Some(server) = self.servers.get_mut(server) {
                 server.chain.lose(name);
             }
         }
+        // Steps that were granted are granted again after the host has confirmed where it stands.
+        self.grant(servers);
         Ok(())
     }
 

@@ -73,7 +73,11 @@ impl Judge {
                 let found = of_server(host)?.workloads.iter().find(|workload| workload.name == name)?;
                 in_force_of(found, stage)
             };
-            in_force.insert(name, PerStage::from_fn(at));
+            let stages = PerStage::from_fn(at);
+            // A host may have a policy with workloads of other hosts, which have left: it enforces nothing of them.
+            if stages.iter().any(|(_, stage)| stage.is_some()) {
+                in_force.insert(name, stages);
+            }
         }
         let promised: BTreeMap<&str, &Promise> = self
             .promises
