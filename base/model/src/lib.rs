@@ -27,7 +27,7 @@ pub use latency_model::{
 pub use name::{NAME_EXPECTED, is_usable_name};
 pub use observations::{Observation, Observations, RequestOutcome};
 pub use policy::{
-    CHANNELS_MAX, Condition, ConditionDifference, ConditionRow, ConditionUnit, ConditionValue,
+    CHANNELS_MAX, Condition, ConditionDifference, ConditionRow, ConditionUnit, ConditionValue, LINK_BURST_S,
     PRIORITY_LEVELS, Policy, PolicyError, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, Safety,
     ServerConditions, ServerEnforcement, StageLimit, UnsafeDirection,
 };

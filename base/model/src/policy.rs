@@ -13,7 +13,7 @@ pub use conditions::{
     Condition, ConditionDifference, ConditionRow, ConditionUnit, ConditionValue, Safety, ServerConditions,
     UnsafeDirection,
 };
-pub use enforcement::{CHANNELS_MAX, ServerEnforcement};
+pub use enforcement::{CHANNELS_MAX, LINK_BURST_S, ServerEnforcement};
 pub use error::PolicyError;
 pub(crate) use error::{POLICY_FORMAT, POLICY_VERSION};
 use error::{READ_VERSIONS, UNVERSIONED_FORMAT, VERSION_WITHOUT_ALLOWANCES};
@@ -368,6 +368,7 @@ mod tests {
             reserve: 1,
             best_effort_request_s: 0.005,
             packet_bytes: 65536.0,
+            link_burst_s: Some(0.0005),
             proxy_s: 0.0002,
         };
         let mut used = policy();
@@ -387,6 +388,7 @@ mod tests {
             ("\"reserve\":1", "\"reserve\":4", "server 'ssd-1': enforcement: reserve is 4, expected fewer"),
             ("request_s\":0.005", "request_s\":-1", "best_effort_request_s is -1"),
             ("packet_bytes\":65536.0", "packet_bytes\":-1", "packet_bytes is -1"),
+            ("link_burst_s\":0.0005", "link_burst_s\":-1", "link_burst_s is -1"),
             ("proxy_s\":0.0002", "proxy_s\":-1", "proxy_s is -1"),
         ] {
             assert_refused(&text, from, to, said);
@@ -403,6 +405,7 @@ mod tests {
             reserve: 0,
             best_effort_request_s: 0.005,
             packet_bytes: 65536.0,
+            link_burst_s: Some(0.0005),
             proxy_s: 0.0,
         });
         used

@@ -147,6 +147,7 @@ mod tests {
             reserve: 0,
             best_effort_request_s: 0.005,
             packet_bytes: 65536.0,
+            link_burst_s: None,
             proxy_s: 0.0,
         };
         let server = PolicyServer {

@@ -73,13 +73,14 @@ fn commands_by_hand() {
     };
     let server = [
         "ip link set dev eth0 gso_max_size 1514 gso_max_segs 1",
+        "ip route flush cache",
         "tc -batch - <<'END'\n\
          qdisc replace dev eth0 root handle 7a17: htb default 2\n\
-         class replace dev eth0 parent 7a17: classid 7a17:1 htb rate 1000000000 ceil 1000000000 burst 62500 cburst 62500 quantum 1514\n\
-         class replace dev eth0 parent 7a17:1 classid 7a17:2 htb prio 7 rate 1000 ceil 1000000000 burst 1514 cburst 62500 quantum 1514\n\
-         class replace dev eth0 parent 7a17:1 classid 7a17:3 htb prio 0 rate 1000 ceil 10000000 burst 1514 cburst 62500 quantum 1514\n\
-         class replace dev eth0 parent 7a17:1 classid 7a17:8 htb rate 1000 ceil 16000000 burst 1514 cburst 300000 quantum 1514\n\
-         class replace dev eth0 parent 7a17:8 classid 7a17:f htb prio 0 rate 1000 ceil 1000000000 burst 1514 cburst 62500 quantum 1514\n\
+         class replace dev eth0 parent 7a17: classid 7a17:1 htb rate 1000000000 ceil 1000000000 burst 12500 cburst 12500 quantum 1514\n\
+         class replace dev eth0 parent 7a17:1 classid 7a17:2 htb prio 7 rate 1000 ceil 1000000000 burst 1 cburst 12500 quantum 1514\n\
+         class replace dev eth0 parent 7a17:1 classid 7a17:3 htb prio 0 rate 1000 ceil 10000000 burst 1 cburst 1514 quantum 1514\n\
+         class replace dev eth0 parent 7a17:1 classid 7a17:8 htb rate 1000 ceil 16000000 burst 1 cburst 300000 quantum 1514\n\
+         class replace dev eth0 parent 7a17:8 classid 7a17:f htb prio 0 rate 1000 ceil 1000000000 burst 1 cburst 12500 quantum 1514\n\
          filter add dev eth0 parent 7a17: protocol arp pref 11 u32 match u32 0 0 flowid 7a17:3\n\
          filter add dev eth0 parent 7a17: protocol ipv6 pref 12 u32 match ip6 protocol 58 0xff match u8 0x84 0xfc at 40 flowid 7a17:3\n\
          filter add dev eth0 parent 7a17: protocol ipv6 pref 12 u32 match ip6 protocol 58 0xff match u8 0x88 0xfe at 40 flowid 7a17:3\n\
@@ -100,8 +101,8 @@ fn commands_by_hand() {
     assert_eq!(commands(1), server);
     // The client's: its own limit, and the flow in the other direction.
     let client = commands(0);
-    assert!(client[1].contains("ceil 8000000 burst 1514 cburst 200000"), "{}", client[1]);
-    assert!(client[2].contains("ip saddr 10.0.0.20 ip daddr 10.0.0.9 tcp dport 2049 "), "{}", client[2]);
+    assert!(client[2].contains("ceil 8000000 burst 1 cburst 200000"), "{}", client[2]);
+    assert!(client[3].contains("ip saddr 10.0.0.20 ip daddr 10.0.0.9 tcp dport 2049 "), "{}", client[3]);
 }
 
 #[test]

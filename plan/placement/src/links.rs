@@ -35,9 +35,9 @@
 //! *Assumptions*: no request of the workload takes longer at the device than its largest, and none brings more to network-out
 //! per device time than the densest; a policy has both beside the limits.
 //!
-//! **Each class may send one packet before its turn**, because no class has a rate of nothing, and each bucket may go into
-//! debt by a packet. So a link may have begun as many packets as it has classes, and one more for each workload: see
-//! [`EnforcedClass`](calculus::EnforcedClass).
+//! **Each class may send one packet before its turn**, because no class has a rate of nothing, each bucket may go into
+//! debt by a packet, and the link's shaper may have sent its burst to the wire: see
+//! [`EnforcedClass::begun_on_link`](calculus::EnforcedClass::begun_on_link).
 
 use crate::levels::{PriorityLevel, WorkloadLimits};
 use calculus::{StageLoad, round_up, stage_delay};

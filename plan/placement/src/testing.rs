@@ -39,7 +39,15 @@ pub(crate) fn any_class() -> impl Strategy<Value = Option<EnforcedClass>> {
     let levels_max = prop_oneof![Just(2usize), Just(7)];
     let real = (1u32..5, 0.0..4e-3f64, 0.0..1e-3f64, 0.0..1e-3f64, levels_max);
     prop::option::of(real.prop_map(|(channels, best_effort_request, packet, proxy, levels_max)| {
-        EnforcedClass { channels, best_effort_request, packet, proxy, densest_answer: 0.0, levels_max }
+        EnforcedClass {
+            channels,
+            best_effort_request,
+            packet,
+            link_burst: packet,
+            proxy,
+            densest_answer: 0.0,
+            levels_max,
+        }
     }))
 }
 
@@ -99,13 +107,14 @@ pub(crate) fn published_problem(is_enforced: bool) -> Option<PlanningProblem> {
             on_class: vec![normalisation.apply(&builder.finish().unwrap())],
         });
     }
-    // A best-effort request of 1 MiB on this device and a packet of 64 KiB on these links.
+    // A best-effort request of 1 MiB on this device and a packet and a burst of 64 KiB on these links.
     let best_effort_request = 0.017_76;
     let packet = 65_536.0 / 125e6;
     let enforced = is_enforced.then_some(EnforcedClass {
         channels: 1,
         best_effort_request,
         packet,
+        link_burst: packet,
         proxy: 200e-6,
         densest_answer: 0.0,
         levels_max: 7,

@@ -45,12 +45,13 @@ fn of(w: &Value) -> Admitted {
     }
 }
 
-/// How a server of a plan is used, if its bounds count it, and the time that a packet takes on its links.
-fn enforcement<'a>(plan: &'a Value, server: &str) -> Option<(&'a Value, f64)> {
+/// How a server of a plan is used, if its bounds count it, and the times on its links of a packet and of the burst.
+fn enforcement<'a>(plan: &'a Value, server: &str) -> Option<(&'a Value, (f64, f64))> {
     let servers = plan["servers"].as_array().expect("servers is a list");
     let server = servers.iter().find(|s| s["name"] == server).expect("a server of the plan");
     let used = server.get("enforcement")?;
-    Some((used, field(used, "packet_bytes") / field(server, "network_bytes_per_s")))
+    let packet = field(used, "packet_bytes") / field(server, "network_bytes_per_s");
+    Some((used, (packet, field(used, "link_burst_s"))))
 }
 
 /// A field of how a server is used.
@@ -83,8 +84,8 @@ fn behind(company: &[&Admitted], who: &Admitted, stage: usize, begun: f64) -> f6
 }
 
 /// The delay on a link whose equal priorities take turns, and how long a workload may be held up there.
-fn on_link(company: &[&Admitted], who: &Admitted, link: usize, packet: f64) -> (f64, f64) {
-    let begun = (2.0 * company.len() as f64 + 2.0) * packet;
+fn on_link(company: &[&Admitted], who: &Admitted, link: usize, (packet, at_once): (f64, f64)) -> (f64, f64) {
+    let begun = (company.len() as f64 + 3.0) * packet + at_once;
     let sum = |keep: &dyn Fn(u64) -> bool| {
         let kept = company.iter().filter(|w| keep(w.priority)).map(|w| w.limits[link]);
         kept.fold((0.0, 0.0), |(rate, burst), limit| (rate + limit.0, burst + limit.1))

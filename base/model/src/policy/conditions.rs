@@ -194,7 +194,7 @@ pub(crate) const CONDITIONS: [ConditionRow; 14] = [
         unit: ConditionUnit::Bytes,
         unsafe_when: UnsafeDirection::More,
         why: "a packet may wait for a longer one than they count",
-        remedy: "`ip link set dev DEVICE gso_max_size 65536 gro_max_size 65536`, or `packet = \"{}\"` in the cluster file and plan again",
+        remedy: "`tailwright apply` makes shaped devices send frames; or `packet = \"{}\"` in the cluster file and plan again",
     },
     ConditionRow {
         condition: Condition::ProxyTime,

@@ -90,6 +90,7 @@ fn check_enforcement(place: &str, enforcement: &ServerEnforcement) -> Result<(),
     }
     check_number(&owner, "best_effort_request_s", enforcement.best_effort_request_s, NOT_NEGATIVE)?;
     check_number(&owner, "packet_bytes", enforcement.packet_bytes, WORK)?;
+    check_number(&owner, "link_burst_s", enforcement.link_burst_s.unwrap_or(0.0), NOT_NEGATIVE)?;
     check_number(&owner, "proxy_s", enforcement.proxy_s, NOT_NEGATIVE)
 }
 

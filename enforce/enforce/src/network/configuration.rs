@@ -15,6 +15,9 @@ pub(super) struct HostConfiguration {
     pub(super) devices: BTreeMap<String, DeviceConfiguration>,
     /// Script for nft; empty if the host needs no table.
     pub(super) nft: String,
+    /// Traffic that leaves this host has IPv6 addresses; of a switch only that of others has.
+    #[serde(default)]
+    pub(super) has_ipv6: bool,
 }
 
 /// The configuration of a device.
@@ -55,6 +58,9 @@ impl HostConfiguration {
                 DeviceConfiguration { classes: tree.classes, filters, packet_bytes },
             );
         }
+        let mut matches =
+            desired.devices.iter().flat_map(|device| &device.classes).flat_map(|class| &class.matches);
+        configuration.has_ipv6 = !desired.host.switch && matches.any(|packets| packets.ipv6);
         if !rules.is_empty() {
             configuration.nft = filters::nft_script(&rules);
         }

@@ -30,6 +30,8 @@ pub struct DesiredDevice {
     pub name: String,
     /// The rate of the link in bytes per second, which the root class is limited to.
     pub link_bytes_per_s: f64,
+    /// Burst of the link that the policy's bounds count, in seconds of its rate; `None` if they do not say.
+    pub burst_s: Option<f64>,
     /// Traffic with queues of its own, in the order of the policy; all other traffic is served last.
     pub classes: Vec<TrafficClass>,
 }

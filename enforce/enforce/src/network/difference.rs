@@ -15,6 +15,9 @@ use crate::command::SystemCommand;
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// An address to which no packet is ever sent.
+const UNUSED_ADDRESS: &str = "100::7a17/128";
+
 /// A step of a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ChangeStep {
@@ -56,12 +59,17 @@ pub(super) fn steps_between(
     let mut before = Vec::new();
     let mut after = Vec::new();
     let mut obsolete = Vec::new();
+    let mut has_new_sizes = false;
     for (name, device) in &target.devices {
         let change = DeviceChange::new(name, &observed.devices[name], applied, device);
+        has_new_sizes |= change.gso.is_some();
         steps.extend(change.gso.map(|arguments| ChangeStep::Run(namespace.ip(&arguments))));
         before.extend(change.before);
         after.extend(change.after);
         obsolete.extend((!change.obsolete.is_empty()).then_some((name, change.obsolete)));
+    }
+    if has_new_sizes {
+        steps.extend(renew_routes(namespace, target.has_ipv6));
     }
     steps.extend(batch(namespace, &before));
     steps.extend(nft_step(namespace, observed, applied, target));
@@ -158,6 +166,19 @@ impl DeviceChange {
         change.obsolete = numbers.filter(|number| !target.classes.contains_key(number)).copied().collect();
         change
     }
+}
+
+/// Returns the steps after which open connections look up their routes again, and with them the packet sizes of
+/// their devices. The kernel has a command for IPv4 only; for IPv6 it forgets all routes when an address changes, so
+/// one from the discard prefix (RFC 6666) comes and goes.
+fn renew_routes(namespace: &HostNamespace, has_ipv6: bool) -> Vec<ChangeStep> {
+    let mut steps = vec![ChangeStep::Run(namespace.ip("route flush cache"))];
+    if has_ipv6 {
+        for change in ["replace", "del"] {
+            steps.push(ChangeStep::Run(namespace.ip(&format!("address {change} {UNUSED_ADDRESS} dev lo"))));
+        }
+    }
+    steps
 }
 
 fn gso_arguments(device: &str, size: u64, segments: u64) -> String {

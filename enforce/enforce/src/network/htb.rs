@@ -9,14 +9,18 @@
 //! tiny everywhere, every packet borrows from the root, and `prio` alone decides. A bucket ⟨r, b⟩ becomes
 //! the `ceil` and `cburst` of an inner class. HTB passes a packet while tokens are not negative, so a
 //! bucket admits r·t + b and one packet more. The tiny rates let one packet of each class pass before
-//! others every twelve seconds.
+//! others every twelve seconds: their burst is a byte, so that any packet exhausts it.
+//!
+//! The root's burst goes to the wire at once after an idle time, and whatever comes then waits for it.
+//! Bounds count what the policy says (`link_burst_s`); proof in `calculus::EnforcedClass`. It is also the
+//! time by which the kernel's timer may be late without a loss of rate.
 //!
 //! A traffic class keeps its HTB class numbers for as long as it exists. HTB cannot move a class, so a
 //! traffic class with another number of buckets gets a new chain. Every other change happens in place
 //! without losing a packet.
 
 use super::desired::{DesiredDevice, FrameBucket};
-use model::PRIORITY_LEVELS;
+use model::{LINK_BURST_S, PRIORITY_LEVELS};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -35,8 +39,8 @@ const CHAIN_MAX: usize = 6;
 /// `rate` of classes that must borrow everything, in bit/s. Some kernels round less than 1 kbit/s to
 /// zero.
 const TINY_BITS_PER_S: u64 = 1000;
-/// Burst of the link after a late timer, in seconds of its rate.
-const ROOT_BURST_S: f64 = 0.0005;
+/// Burst of `rate`: the smallest, because tc takes 0 for a default of its own.
+const TINY_BURST: u64 = 1;
 /// Longest burst that tc can express, in seconds: 2³² ticks of 64 ns.
 const BURST_MAX_S: f64 = 274.0;
 
@@ -79,14 +83,14 @@ impl HtbTree {
     /// `numbers`.
     pub(super) fn new(device: &DesiredDevice, frame: u64, numbers: &mut ClassNumbers) -> Self {
         let link = bits_per_s(device.link_bytes_per_s);
-        let root_burst = round_up(device.link_bytes_per_s * ROOT_BURST_S).max(frame);
+        let root_burst = link_burst(device, frame);
         let root =
             format!("htb rate {link} ceil {link} burst {root_burst} cburst {root_burst} quantum {frame}");
         let leaf_burst = frame.max(root_burst);
         let mut tree = Self { classes: BTreeMap::new(), leaves: Vec::new(), warnings: Vec::new() };
         tree.classes.insert(ROOT, HtbClass { parent: None, args: root });
         tree.classes.insert(DEFAULT, leaf(ROOT, PRIORITY_LEVELS, link, frame, leaf_burst));
-        tree.classes.insert(CONTROL, leaf(ROOT, 0, link.div_ceil(100), frame, leaf_burst));
+        tree.classes.insert(CONTROL, leaf(ROOT, 0, link.div_ceil(100), frame, frame));
         for class in &device.classes {
             let chain = reduce_to(&class.buckets, CHAIN_MAX);
             if chain.len() < undominated(&class.buckets).len() {
@@ -113,10 +117,17 @@ impl HtbTree {
     }
 }
 
+/// Returns the bytes that the root sends at once: as much as a late timer needs, and no more than bounds count.
+fn link_burst(device: &DesiredDevice, frame: u64) -> u64 {
+    let needed = round_up(device.link_bytes_per_s * LINK_BURST_S).max(frame);
+    let counted = device.burst_s.map_or(u64::MAX, |burst| round_up(device.link_bytes_per_s * burst).max(1));
+    needed.min(counted)
+}
+
 /// Returns a class with a queue, limited to `ceil` bit/s.
 fn leaf(parent: u16, prio: usize, ceil: u64, frame: u64, burst: u64) -> HtbClass {
     let args = format!(
-        "htb prio {prio} rate {TINY_BITS_PER_S} ceil {ceil} burst {frame} cburst {burst} quantum {frame}"
+        "htb prio {prio} rate {TINY_BITS_PER_S} ceil {ceil} burst {TINY_BURST} cburst {burst} quantum {frame}"
     );
     HtbClass { parent: Some(parent), args }
 }
@@ -160,7 +171,8 @@ fn bucket_arguments(bucket: FrameBucket, frame: u64) -> (String, Vec<String>) {
             "a burst of {desired} bytes at {rate} bit/s is more than tc can say; it is {burst}"
         ));
     }
-    let args = format!("htb rate {TINY_BITS_PER_S} ceil {rate} burst {frame} cburst {burst} quantum {frame}");
+    let args =
+        format!("htb rate {TINY_BITS_PER_S} ceil {rate} burst {TINY_BURST} cburst {burst} quantum {frame}");
     (args, warnings)
 }
 
@@ -236,7 +248,7 @@ mod tests {
     }
 
     fn device(classes: Vec<TrafficClass>) -> DesiredDevice {
-        DesiredDevice { name: "eth0".into(), link_bytes_per_s: 12.5e6, classes }
+        DesiredDevice { name: "eth0".into(), link_bytes_per_s: 12.5e6, burst_s: None, classes }
     }
 
     #[test]
@@ -250,17 +262,31 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "class replace dev eth0 parent 7a17: classid 7a17:1 htb rate 100000000 ceil 100000000 burst 6250 cburst 6250 quantum 1514",
-                "class replace dev eth0 parent 7a17:1 classid 7a17:2 htb prio 7 rate 1000 ceil 100000000 burst 1514 cburst 6250 quantum 1514",
-                "class replace dev eth0 parent 7a17:1 classid 7a17:3 htb prio 0 rate 1000 ceil 1000000 burst 1514 cburst 6250 quantum 1514",
-                "class replace dev eth0 parent 7a17:1 classid 7a17:8 htb rate 1000 ceil 8000000 burst 1514 cburst 200000 quantum 1514",
-                "class replace dev eth0 parent 7a17:8 classid 7a17:9 htb rate 1000 ceil 40000000 burst 1514 cburst 30000 quantum 1514",
-                "class replace dev eth0 parent 7a17:9 classid 7a17:f htb prio 0 rate 1000 ceil 100000000 burst 1514 cburst 6250 quantum 1514",
-                "class replace dev eth0 parent 7a17:1 classid 7a17:17 htb prio 3 rate 1000 ceil 100000000 burst 1514 cburst 6250 quantum 1514",
+                "class replace dev eth0 parent 7a17: classid 7a17:1 htb rate 100000000 ceil 100000000 burst 1514 cburst 1514 quantum 1514",
+                "class replace dev eth0 parent 7a17:1 classid 7a17:2 htb prio 7 rate 1000 ceil 100000000 burst 1 cburst 1514 quantum 1514",
+                "class replace dev eth0 parent 7a17:1 classid 7a17:3 htb prio 0 rate 1000 ceil 1000000 burst 1 cburst 1514 quantum 1514",
+                "class replace dev eth0 parent 7a17:1 classid 7a17:8 htb rate 1000 ceil 8000000 burst 1 cburst 200000 quantum 1514",
+                "class replace dev eth0 parent 7a17:8 classid 7a17:9 htb rate 1000 ceil 40000000 burst 1 cburst 30000 quantum 1514",
+                "class replace dev eth0 parent 7a17:9 classid 7a17:f htb prio 0 rate 1000 ceil 100000000 burst 1 cburst 1514 quantum 1514",
+                "class replace dev eth0 parent 7a17:1 classid 7a17:17 htb prio 3 rate 1000 ceil 100000000 burst 1 cburst 1514 quantum 1514",
             ]
         );
         assert_eq!(tree.leaves, [0xf, 0x17]);
         assert!(tree.warnings.is_empty());
+    }
+
+    #[test]
+    fn the_link_sends_no_more_at_once_than_bounds_count() {
+        let on = |link_bytes_per_s, burst_s| {
+            let device = DesiredDevice { link_bytes_per_s, burst_s, ..device(Vec::new()) };
+            link_burst(&device, 1514)
+        };
+        assert_eq!([on(1.25e8, None), on(1.25e9, None), on(1.25e6, None)], [12_500, 125_000, 1514]);
+        assert_eq!(
+            [on(1.25e8, Some(1e-4)), on(1.25e9, Some(5e-5)), on(1.25e6, Some(1e-3))],
+            [12_500, 62_500, 1250]
+        );
+        assert_eq!(on(1.25e8, Some(0.0)), 1);
     }
 
     #[test]

@@ -39,8 +39,11 @@ pub fn desired_network(policy: &Policy, deployment: &Deployment) -> Result<Desir
             classes.entry(device).or_default().push(class);
         }
     }
+    // A device may carry the traffic of several servers.
+    let bursts = policy.servers.iter().filter_map(|server| server.enforcement?.link_burst_s);
+    let burst_s = bursts.min_by(f64::total_cmp);
     let hosts: Vec<DesiredHost> =
-        deployment.hosts.iter().map(|host| desired_host(host, &classes, deployment)).collect();
+        deployment.hosts.iter().map(|host| desired_host(host, &classes, deployment, burst_s)).collect();
     for host in &hosts {
         check_distinguishable(host)?;
         check_expressible(host)?;
@@ -74,6 +77,7 @@ fn desired_host(
     host: &DeploymentHost,
     classes: &ClassesByDevice<'_>,
     deployment: &Deployment,
+    burst_s: Option<f64>,
 ) -> DesiredHost {
     let mut devices = Vec::new();
     for (name, rate) in &host.device {
@@ -84,7 +88,8 @@ fn desired_host(
         } else {
             continue;
         };
-        devices.push(DesiredDevice { name: name.clone(), link_bytes_per_s: rate.bytes_per_sec(), classes });
+        let link_bytes_per_s = rate.bytes_per_sec();
+        devices.push(DesiredDevice { name: name.clone(), link_bytes_per_s, burst_s, classes });
     }
     DesiredHost { host: host.clone(), devices }
 }

@@ -179,6 +179,7 @@ impl ControlAttack {
                 reserve: self.queue.reserve,
                 best_effort_request_s: self.best_effort,
                 packet_bytes: 0.0,
+                link_burst_s: None,
                 proxy_s: 0.0,
             }),
         };

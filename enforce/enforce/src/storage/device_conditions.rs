@@ -135,6 +135,7 @@ mod tests {
             reserve: 2,
             best_effort_request_s: 0.005,
             packet_bytes: 65536.0,
+            link_burst_s: None,
             proxy_s: 0.0,
         };
         [Some(counted), None].map(|enforcement| {

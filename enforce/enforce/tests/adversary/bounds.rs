@@ -69,6 +69,7 @@ fn best_effort_that_bounds_do_not_count_is_counted() {
         // The profile rounds outward.
         best_effort_request_s: Nanos(expected + 1000).as_secs(),
         packet_bytes: 0.0,
+        link_burst_s: None,
         proxy_s: 0.0,
     };
     let mut policy = usual_policy();

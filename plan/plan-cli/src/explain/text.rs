@@ -97,7 +97,7 @@ fn begun(derivation: &GuaranteeDerivation, device: &DeviceUse) -> String {
     let link = derivation.stages.iter().find(|step| step.stage != Stage::Storage);
     format!(
         "It also waits for what the stage has begun and does not interrupt, which comes before the bursts: \
-         packets of {} on a link; at the storage, which serves {channels} at a time, up to {outstanding} requests, {} of \
+         packets and the burst of its shaper, {} on a link; at the storage, which serves {channels} at a time, up to {outstanding} requests, {} of \
          them as long as the longest ({}) and {reserve} as the longest of a workload with a guarantee ({}). Control requests \
          count within the limits of their workloads; a best-effort request that is longer than counted is not.\n",
         time(link.map_or(0.0, |step| step.blocking)),

@@ -1,6 +1,8 @@
 //! Device profiles of a cluster's servers.
 
-use model::{Op, PRIORITY_LEVELS, PolicyServer, Request, ServerClass, ServerEnforcement, WorkloadSpec};
+use model::{
+    LINK_BURST_S, Op, PRIORITY_LEVELS, PolicyServer, Request, ServerClass, ServerEnforcement, WorkloadSpec,
+};
 use operation::{Notice, ProgressObserver};
 use placement::{DeviceQueue, EnforcedClass};
 use predict::EnforcedPath;
@@ -44,10 +46,12 @@ pub(crate) fn enforced_path(class: &ServerClass, profile: Option<&StorageProfile
 
 /// Returns the non-preemptible work of a class's links, without a device behind them.
 fn enforced_links(class: &ServerClass) -> EnforcedClass {
+    let packet = class.packet.0 as f64 / class.network.bytes_per_sec();
     EnforcedClass {
         channels: 1,
         best_effort_request: 0.0,
-        packet: class.packet.0 as f64 / class.network.bytes_per_sec(),
+        packet,
+        link_burst: LINK_BURST_S.max(packet),
         proxy: 0.0,
         densest_answer: 0.0,
         levels_max: PRIORITY_LEVELS,
@@ -74,6 +78,7 @@ pub(crate) fn policy_server(
         reserve: queue.reserve,
         best_effort_request_s: enforced.best_effort_request,
         packet_bytes: class.packet.0 as f64,
+        link_burst_s: Some(enforced.link_burst),
         proxy_s: enforced.proxy,
     });
     PolicyServer {

@@ -317,6 +317,7 @@ mod tests {
             reserve: 0,
             best_effort_request_s: 0.0,
             packet_bytes: 1500.0,
+            link_burst_s: None,
             proxy_s: 0.0,
         };
         let server = PolicyServer {

@@ -5,11 +5,11 @@
 //!
 //! - [`BegunWork::WorstCase`]: the bound is that of the analysis of enforced servers alone, for every request.
 //! - [`BegunWork::EveryClass`], for bounds at a percentile: all that may be begun when a request comes, whoever sent it, is
-//!   work that nobody overtakes ([`LatencyModel::predict_behind`]). On a link that is a packet on its way and one of each
-//!   class of traffic, best effort and the link's own included. With c channels a request that leaves the device may have
+//!   work that nobody overtakes ([`LatencyModel::predict_behind`]). On a link that is its shaper's burst, a packet on its
+//!   way and one of each class of traffic, best effort and the link's own included. With c channels a request that leaves the device may have
 //!   been served c times as long as the whole device takes, and up to c requests of the device are met again on the way
 //!   out, each of them with at most the largest device time.
-//! - [`BegunWork::OnePacket`], for estimates: a packet on each link, the requests at the device, and the request's own
+//! - [`BegunWork::OnePacket`], for estimates: a packet and the burst of the shaper on each link, the requests at the device, and the request's own
 //!   service, each at its largest, are added to the latency. This is an allowance and no bound: what comes of higher
 //!   priorities while they are done is not counted again. The packets that classes may send before their turn come once
 //!   in twelve seconds each, which a percentile does not see.
@@ -96,11 +96,11 @@ impl<M: LatencyModel> EnforcedModel<M> {
         let Some(path) = self.path.filter(|_| self.begun != BegunWork::WorstCase) else {
             return vec![0.0; members.len()];
         };
-        let (packets, met_again) = match self.begun {
-            BegunWork::EveryClass => (members.len() + 3, true),
-            BegunWork::OnePacket | BegunWork::WorstCase => (1, false),
+        let (on_link, met_again) = match self.begun {
+            BegunWork::EveryClass => (path.class.begun_on_link(members.len()), true),
+            BegunWork::OnePacket | BegunWork::WorstCase => (path.class.packet + path.class.link_burst, false),
         };
-        let links = 2.0 * packets as f64 * path.class.packet;
+        let links = 2.0 * on_link;
         let device = path.begun(members.iter().map(|member| member.sketch))[Stage::Storage];
         let longest = members.iter().map(|member| path.own_service(member.sketch)).fold(0.0, f64::max);
         let mut begun = Vec::with_capacity(members.len());

@@ -190,6 +190,7 @@ mod tests {
             reserve: 2,
             best_effort_request_s: 0.01,
             packet_bytes: 65536.0,
+            link_burst_s: None,
             proxy_s: 0.0,
         }
     }

@@ -256,6 +256,7 @@ impl Attack {
             channels,
             best_effort_request: self.best_effort.0,
             packet,
+            link_burst: 0.0,
             proxy: 0.0,
             densest_answer: 0.0,
             levels_max: 7,

@@ -78,6 +78,7 @@ impl AlignedAttack {
             channels,
             best_effort_request: random.random_range(0.0002..0.003) * scale,
             packet: random.random_range(0.000_01..0.0001),
+            link_burst: 0.0,
             proxy: 0.0,
             densest_answer: DENSEST,
             levels_max: 7,

@@ -74,6 +74,7 @@ pub(crate) fn enforcement(class: EnforcedClass, queue: DeviceQueue) -> ServerEnf
         reserve: queue.reserve,
         best_effort_request_s: class.best_effort_request,
         packet_bytes: class.packet * BANDWIDTH,
+        link_burst_s: Some(class.link_burst),
         proxy_s: class.proxy,
     }
 }

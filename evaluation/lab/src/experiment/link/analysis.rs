@@ -13,9 +13,9 @@
 //! HTB schedules packets, not answers. A packet that has begun, the bytes that HTB sends at once, and the
 //! path through kernel and server are covered by [`BASE`]: the measured time of a request that waits for no
 //! other, not a worst case. The analysis of enforced servers (`predict::EnforcedModel`) omits the path
-//! through kernel and server. For every percentile it assumes that each class sends a packet before its turn,
-//! and that each bucket is in debt by one, two and a pair for each tenant: 1.7 ms for six of them. HTB lets
-//! that happen once in twelve seconds, too rarely for any percentile of an experiment.
+//! through kernel and server. For every percentile it assumes that each class sends a packet before its turn
+//! or has a bucket in debt by one: 1.2 ms for six tenants. HTB lets that happen once in twelve seconds, too
+//! rarely for any percentile of an experiment.
 
 use super::super::definition::{ExperimentTenant, LabExperiment, PROTECTING_POLICY, SERVER};
 use super::super::scaled_trace::{ScaledTrace, ceil_nanos};
@@ -32,8 +32,8 @@ use units::{Nanos, Percentile};
 
 /// Share by which limits may admit more than the traces.
 const TOLERANCE: f64 = 0.05;
-/// Time of a request besides queues and its own answer, seconds: 0.5 ms that HTB sends at once, 0.12 ms for a
-/// packet of another tenant, and the machine.
+/// Time of a request besides queues and its own answer, seconds: 0.12 ms that HTB sends at once, 0.12 ms
+/// for a packet of another tenant, and the machine.
 const BASE: f64 = 0.001;
 /// The bandwidth of the link in bytes per second.
 const LINK_BYTES_PER_S: f64 = LabExperiment::LINK_BITS_PER_S / 8.0;

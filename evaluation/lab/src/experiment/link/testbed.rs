@@ -137,6 +137,7 @@ impl LinkTestbed {
             host.devices.push(DesiredDevice {
                 name: DEVICE.to_owned(),
                 link_bytes_per_s: LabExperiment::LINK_BITS_PER_S / 8.0,
+                burst_s: None,
                 classes: Vec::new(),
             });
         }
