@@ -74,9 +74,9 @@ fn default_best_effort_request() -> Bytes {
     Bytes(1 << 20)
 }
 
-/// Maximum size of a segment that Linux hands to a network device (GSO).
+/// Frame of an Ethernet with its header: `apply` makes shaped devices send nothing larger.
 fn default_packet() -> Bytes {
-    Bytes(1 << 16)
+    Bytes(1514)
 }
 
 /// An allowance for one more hop.

@@ -6,7 +6,7 @@ use discipline::enforce::{DeviceUsage, OwnerBounds, ProfileBounds};
 use units::{ByteRate, Bytes, Nanos};
 
 /// Size of a network packet if the policy does not state it: the most that a sender hands over at once.
-pub(super) const PACKET_BYTES: f64 = 65536.0;
+pub(super) const PACKET_BYTES: f64 = 1514.0;
 
 /// A device behind a network link.
 #[derive(Debug, Clone)]
