@@ -3,14 +3,27 @@
 use crate::limits::LimitMethod;
 use crate::placement::{Placement, PlacementRefusal};
 use crate::problem::PlanningProblem;
+use crate::server::PlannedServer;
+use calculus::EnforcedClass;
 
 /// One change that on its own would admit the workload.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SuggestedChange {
-    /// One more server of this class.
-    OneMoreServer {
+    /// Other inputs of a class of servers.
+    Inputs {
+        /// The inputs, as the caller has them in [`ClassVariant::inputs`].
+        inputs: ClassInputs,
         /// The name of the class.
         class: String,
+        /// The server it would join, by its number in the placement; `None` for an empty one.
+        server: Option<usize>,
+    },
+    /// More servers of one class.
+    MoreServers {
+        /// The name of the class.
+        class: String,
+        /// One, and one for each workload that was refused before it for lack of servers.
+        count: usize,
     },
     /// An SLO with a longer latency.
     Latency {
@@ -28,6 +41,26 @@ pub enum SuggestedChange {
     },
 }
 
+/// Inputs of a class of servers that a user may set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClassInputs {
+    /// Bytes of the largest best-effort request, if that is to change.
+    pub best_effort_request: Option<u64>,
+    /// Bytes of the largest packet, if that is to change.
+    pub packet: Option<u64>,
+}
+
+/// A class of servers with other inputs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ClassVariant {
+    /// The index of the class in the problem.
+    pub class: usize,
+    /// The inputs that differ.
+    pub inputs: ClassInputs,
+    /// Non-preemptible work of the class with these inputs.
+    pub enforced: EnforcedClass,
+}
+
 /// Looser SLOs are considered up to this factor.
 const LOOSEST: f64 = 100.0;
 /// Smaller loads are considered down to this factor.
@@ -40,26 +73,63 @@ const BISECTIONS: usize = 10;
 /// The number of servers considered, the emptiest first; a change that suits none of them suits hardly any other.
 const SERVERS: usize = 32;
 
-/// The changes that would admit a workload that a placement refused. Empty when nothing simple does.
+/// The changes that would admit a workload that a placement refused, the cheapest first. Empty when nothing simple
+/// does. Each was tried. The first of the `variants` of a class that suffices is named.
 pub fn advise(
     problem: &PlanningProblem,
     method: LimitMethod,
     placement: &Placement,
     refusal: &PlacementRefusal,
+    variants: &[ClassVariant],
 ) -> Vec<SuggestedChange> {
     let advisor = Advisor::new(problem, method, placement, refusal.workload);
-    let mut changes = Vec::new();
+    let mut changes = advisor.other_inputs(variants);
+    changes.extend(advisor.looser_slo());
+    changes.extend(advisor.lighter_load());
     if refusal.alone.is_none() {
         let mut classes = 0..problem.classes.len();
         if let Some(class) = classes.find(|&class| method.assess(problem, class, &[refusal.workload]).is_ok())
         {
             let class = problem.classes[class].name.clone();
-            changes.push(SuggestedChange::OneMoreServer { class });
+            let before = placement.refused.iter().take_while(|other| other.workload != refusal.workload);
+            let count = 1 + before.filter(|other| other.alone.is_none()).count();
+            changes.push(SuggestedChange::MoreServers { class, count });
         }
     }
-    changes.extend(advisor.looser_slo());
-    changes.extend(advisor.lighter_load());
     changes
+}
+
+/// A workload without a place, on the server that could take it with the least latency.
+#[derive(Debug, Clone)]
+pub struct RefusedPlace {
+    /// The problem in which that latency is its SLO.
+    pub problem: PlanningProblem,
+    /// The server with the workload.
+    pub server: PlannedServer,
+    /// The server's number in the placement; `None` for an empty one.
+    pub number: Option<usize>,
+}
+
+/// Returns the place that a refused workload would have with the least SLO that `advise` names; `None` if no SLO
+/// admits it.
+pub fn place_refused(
+    problem: &PlanningProblem,
+    method: LimitMethod,
+    placement: &Placement,
+    workload: usize,
+) -> Option<RefusedPlace> {
+    let advisor = Advisor::new(problem, method, placement, workload);
+    let SuggestedChange::Latency { slo, server: number } = advisor.looser_slo()? else { return None };
+    let problem = problem.with_slo(workload, slo);
+    let fits = |class, mut members: Vec<usize>| {
+        members.push(workload);
+        method.fit(&problem, class, members).ok()
+    };
+    let server = match number {
+        Some(number) => fits(placement.servers[number].class, placement.servers[number].members.clone()),
+        None => (0..problem.classes.len()).find_map(|class| fits(class, Vec::new())),
+    }?;
+    Some(RefusedPlace { problem, server, number })
 }
 
 /// A server that could take the workload.
@@ -121,6 +191,35 @@ impl Advisor {
     /// The first server that takes the workload with its work multiplied by `factor`.
     fn first_fitting_load(&self, factor: f64) -> Option<&CandidateServer> {
         self.first_fitting(&self.problem.with_load(self.workload, factor))
+    }
+
+    /// The first sufficient variant of each class that changes one input, or if no single one suffices, of those that
+    /// change several.
+    fn other_inputs(&self, variants: &[ClassVariant]) -> Vec<SuggestedChange> {
+        let mut changes = Vec::new();
+        let mut found: Vec<(usize, bool)> = Vec::new();
+        for variant in variants {
+            let ClassInputs { best_effort_request, packet } = variant.inputs;
+            let is_known = match (best_effort_request, packet) {
+                (Some(_), Some(_)) => found.iter().any(|(class, _)| *class == variant.class),
+                (request, _) => found.contains(&(variant.class, request.is_some())),
+            };
+            if is_known {
+                continue;
+            }
+            let problem = self.problem.with_enforced(variant.class, variant.enforced);
+            let mut candidates = self.candidates.iter().filter(|candidate| candidate.class == variant.class);
+            let fitting = candidates.find(|at| self.method.assess(&problem, at.class, &at.members).is_ok());
+            if let Some(candidate) = fitting {
+                found.push((variant.class, best_effort_request.is_some()));
+                changes.push(SuggestedChange::Inputs {
+                    inputs: variant.inputs,
+                    class: problem.classes[variant.class].name.clone(),
+                    server: candidate.server,
+                });
+            }
+        }
+        changes
     }
 
     /// The least latency that some server can promise.

@@ -37,12 +37,12 @@ mod server;
 #[cfg(test)]
 mod testing;
 
-pub use advice::{SuggestedChange, advise};
+pub use advice::{ClassInputs, ClassVariant, RefusedPlace, SuggestedChange, advise, place_refused};
 pub use calculus::{DeviceQueue, EnforcedClass};
 pub use effort::SearchEffort;
 pub use levels::WorkloadLimits;
 pub use limiters::{enforceable_limiters, limiters};
-pub use limits::{FitRefusal, LimitMethod};
+pub use limits::{FitRefusal, IdleTerms, LimitMethod};
 pub use lower_bound::{LowerBound, lower_bound};
 pub use normalise::Normalisation;
 pub use placement::{

@@ -154,6 +154,15 @@ impl PlanningProblem {
         changed.with_curves_cut_again(workload)
     }
 
+    /// The problem with other non-preemptible work of a class.
+    pub(crate) fn with_enforced(&self, class: usize, enforced: EnforcedClass) -> Self {
+        let mut changed = self.clone();
+        changed.classes[class].enforced = Some(enforced);
+        changed.relevant_curves[class] =
+            (0..changed.workloads.len()).map(|workload| changed.cut_curves(workload, class)).collect();
+        changed
+    }
+
     /// The problem with one workload's work multiplied by `factor`.
     pub(crate) fn with_load(&self, workload: usize, factor: f64) -> Self {
         let mut changed = self.clone();

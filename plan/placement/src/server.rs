@@ -6,7 +6,7 @@ use crate::levels::{PriorityLevel, WorkloadLimits, level_bounds, priority_levels
 use crate::limits::FitRefusal;
 use crate::links::{LinkLoad, link_loads, loses_tokens, raise_bursts};
 use crate::problem::PlanningProblem;
-use calculus::{DeviceQueue, PathBound, StageLoad, path_bound, round_up, shaping_delay};
+use calculus::{DeviceQueue, EnforcedClass, PathBound, StageLoad, path_bound, round_up, shaping_delay};
 use model::{PerStage, RateLimit, Stage};
 
 /// The latency that a workload is promised, with its derivation.
@@ -160,6 +160,16 @@ impl PlannedServer {
             own_share.expect("it is in its level").burst += load.burst_at_or_above - all;
         }
         shares
+    }
+
+    /// Returns the work that each stage of this server may have begun if its class were so, seconds.
+    pub fn begun(&self, problem: &PlanningProblem, enforced: EnforcedClass) -> PerStage<f64> {
+        let largest =
+            self.members.iter().map(|&w| problem.largest_request(w, self.class)).fold(0.0, f64::max);
+        PerStage::from_fn(|stage| match stage {
+            Stage::Storage => self.queue.blocking(enforced.best_effort_request, largest),
+            Stage::NetworkIn | Stage::NetworkOut => enforced.begun_on_link(self.members.len()),
+        })
     }
 
     /// Raises bursts on links until no tokens are lost, if that is possible.

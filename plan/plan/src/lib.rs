@@ -17,10 +17,10 @@ pub mod standing;
 pub mod trace_files;
 
 pub use call_graph::read_call_graph;
-pub use refusal::RefusedWorkload;
+pub use refusal::{RefusedWorkload, Remedy};
 
 operation::documents! {
     planning::GuaranteeDerivation: "guarantee-derivation", 1;
     prediction::PredictionDerivation: "prediction-derivation", 1;
-    RefusedWorkload: "refusal", 1;
+    planning::RefusalExplanation: "refusal", 1;
 }

@@ -1,12 +1,12 @@
 //! Refused workloads: why each has no place, in a sentence that text, pages, documents and policies share.
 
-use model::Slo;
+use model::{Slo, Stage};
 use operation::text::{percent, time};
 use placement::admission::{AdmissionRefusal, Breach, BreachCause};
-use placement::{FitRefusal, SuggestedChange};
+use placement::{FitRefusal, IdleTerms, SuggestedChange};
 use schemars::JsonSchema;
 use serde::Serialize;
-use units::Percentile;
+use units::{Bytes, Percentile};
 
 /// A workload without a place.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -20,6 +20,74 @@ pub struct RefusedWorkload {
     pub slo: Slo,
     /// Why, and what would admit it.
     pub reason: String,
+    /// Changes each of which was tried and admits the workload, the cheapest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<Remedy>,
+}
+
+/// A change that admits a workload. Its server is the one that it joins; null for an empty one.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(tag = "change", rename_all = "kebab-case")]
+pub enum Remedy {
+    /// Other inputs of a class in the cluster file.
+    Inputs {
+        class: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        best_effort_request_bytes: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        packet_bytes: Option<u64>,
+        server: Option<String>,
+    },
+    /// A longer latency in its SLO, seconds.
+    Slo { slo_s: f64, server: Option<String> },
+    /// Its load multiplied by this factor.
+    Load { factor: f64, server: Option<String> },
+    /// So many more servers of a class.
+    Servers { class: String, count: usize },
+}
+
+impl Remedy {
+    /// Returns the change with the names of servers.
+    pub(crate) fn new(change: &SuggestedChange, name: &dyn Fn(usize) -> String) -> Self {
+        match change {
+            SuggestedChange::Inputs { inputs, class, server } => Self::Inputs {
+                class: class.clone(),
+                best_effort_request_bytes: inputs.best_effort_request,
+                packet_bytes: inputs.packet,
+                server: server.map(name),
+            },
+            SuggestedChange::Latency { slo, server } => Self::Slo { slo_s: *slo, server: server.map(name) },
+            SuggestedChange::Load { factor, server } => {
+                Self::Load { factor: *factor, server: server.map(name) }
+            }
+            SuggestedChange::MoreServers { class, count } => {
+                Self::Servers { class: class.clone(), count: *count }
+            }
+        }
+    }
+
+    /// Says the change, for an SLO of this percentile.
+    fn words(&self, percentile: Percentile) -> String {
+        let at = |server: &Option<String>| match server {
+            None => "on an empty server".to_owned(),
+            Some(server) => format!("on {server}"),
+        };
+        match self {
+            Self::Inputs { class, best_effort_request_bytes, packet_bytes, server } => {
+                let request = best_effort_request_bytes
+                    .map(|size| format!("best_effort_request = \"{}\"", Bytes(size)));
+                let packet = packet_bytes.map(|size| format!("packet = \"{size}B\""));
+                let inputs: Vec<String> = request.into_iter().chain(packet).collect();
+                format!("{} of class '{class}' ({})", inputs.join(" and "), at(server))
+            }
+            Self::Slo { slo_s, server } => {
+                format!("an SLO of {percentile} < {} ({})", time(*slo_s), at(server))
+            }
+            Self::Load { factor, server } => format!("{} of its load ({})", percent(*factor), at(server)),
+            Self::Servers { class, count: 1 } => format!("one more server of class '{class}'"),
+            Self::Servers { class, count } => format!("{count} more servers of class '{class}'"),
+        }
+    }
 }
 
 /// Answer of a planner that has no place for a workload.
@@ -77,11 +145,26 @@ fn blocking(blocked: &FitRefusal) -> String {
             time(*slo)
         ),
         FitRefusal::NoLimits => "no limits satisfy the linear program".to_owned(),
-        FitRefusal::BaseLatency { slo, base } => format!(
-            "an idle server and the work that it may have begun take up to {}, which leaves nothing of its SLO of {}",
-            time(*base),
-            time(*slo)
-        ),
+        FitRefusal::BaseLatency { slo, terms } => {
+            let IdleTerms { storage, own, begun } = *terms;
+            let device = begun[Stage::Storage];
+            let parts = [
+                ("requests begun at the device", device),
+                ("packets and bursts begun on the links", begun[Stage::NetworkIn] + begun[Stage::NetworkOut]),
+                ("the idle storage", storage),
+                ("its own service and the proxy", own),
+            ];
+            let counted = parts.iter().filter(|(_, seconds)| *seconds > 0.0);
+            let parts: Vec<String> =
+                counted.map(|(what, seconds)| format!("{what} {}", time(*seconds))).collect();
+            format!(
+                "an idle server and the work that it may have begun take up to {} ({}), which leaves nothing of its SLO \
+                 of {}",
+                time(terms.total()),
+                parts.join(", "),
+                time(*slo)
+            )
+        }
     }
 }
 
@@ -110,29 +193,15 @@ fn advice(changes: &[SuggestedChange], percentile: Percentile, name: &dyn Fn(usi
     if changes.is_empty() {
         return String::new();
     }
-    let place = |server: Option<usize>| match server {
-        None => "on an empty server".to_owned(),
-        Some(server) => format!("on {}", name(server)),
-    };
-    let mut ways = Vec::new();
-    for change in changes {
-        ways.push(match change {
-            SuggestedChange::OneMoreServer { class } => format!("one more server of class '{class}'"),
-            SuggestedChange::Latency { slo, server } => {
-                format!("an SLO of {percentile} < {} ({})", time(*slo), place(*server))
-            }
-            SuggestedChange::Load { factor, server } => {
-                format!("{} of its load ({})", percent(*factor), place(*server))
-            }
-        });
-    }
+    let ways: Vec<String> =
+        changes.iter().map(|change| Remedy::new(change, name).words(percentile)).collect();
     format!("; it would be admitted with {}", ways.join(", or "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Stage;
+    use model::PerStage;
 
     #[test]
     fn every_reason_has_its_numbers() {
@@ -146,8 +215,18 @@ mod tests {
                 "its bound would be 150ms, above its SLO of 100ms; most of it is network-out",
             ),
             (
-                FitRefusal::BaseLatency { slo: 0.001, base: 0.002 },
-                "an idle server and the work that it may have begun take up to 2ms, which leaves nothing of its SLO of 1ms",
+                FitRefusal::BaseLatency {
+                    slo: 0.001,
+                    terms: IdleTerms {
+                        storage: 0.0005,
+                        own: 0.0,
+                        begun: PerStage::from_fn(
+                            |stage| if stage == Stage::Storage { 0.001 } else { 0.00025 },
+                        ),
+                    },
+                },
+                "an idle server and the work that it may have begun take up to 2ms (requests begun at the device 1ms, packets \
+                 and bursts begun on the links 500us, the idle storage 500us), which leaves nothing of its SLO of 1ms",
             ),
         ] {
             assert_eq!(blocking(&blocked), text);

@@ -1,7 +1,8 @@
 //! `tailwright explain`: the derivation adds up.
 
-use crate::support::cluster::Cluster;
-use crate::support::judge;
+use crate::support::cluster::{Cluster, PROFILE};
+use crate::support::{Folder, judge};
+use std::collections::BTreeSet;
 use std::process::Command;
 
 /// The last number of the first line that starts with `term`.
@@ -148,4 +149,106 @@ fn refused_workloads_are_explained_with_no() {
     cluster.folder.write("cluster.toml", &toml);
     let outcome = cluster.folder.run(&["explain", "w0", "cluster.toml"]).expect_code(1);
     assert!(outcome.stdout.starts_with("w0 is not admitted: even alone"), "{}", outcome.stdout);
+}
+
+/// Writes a cluster of `count` servers whose class has these lines, for tenants with requests of 1 KiB, 100 at a time.
+fn small_tenants(folder: &Folder, (count, class, slo): (usize, &str, &str), tenants: usize) {
+    folder.write("ssd.json", PROFILE);
+    let mut toml = format!(
+        "[[server]]\nclass = \"ssd\"\ncount = {count}\nstorage = \"ssd.json\"\nnetwork = \"125MB/s\"\n{class}\n"
+    );
+    for tenant in 0..tenants {
+        let name = format!("t{tenant}");
+        let requests: Vec<String> =
+            (0..3000_u64).map(|n| format!("{},0x400,DiskRead\n", n / 100 * 300_000_000 + n % 100)).collect();
+        folder.write(&format!("{name}.csv"), &requests.concat());
+        toml +=
+            &format!("[[workload]]\nname = \"{name}\"\ntrace = \"{name}.csv\"\nslo = \"99.9% < {slo}\"\n");
+    }
+    folder.write("cluster.toml", &toml);
+}
+
+/// Each named change, made alone in the files, admits the workload.
+#[test]
+fn every_remedy_admits() {
+    let mut seen = BTreeSet::new();
+    for (count, class, slo, tenants) in [
+        (1, "", "6ms", 1),
+        (1, "packet = \"64KiB\"", "6ms", 1),
+        (1, "packet = \"64KiB\"", "9ms", 1),
+        (1, "packet = \"64KiB\"\nbest_effort_request = \"0B\"", "5ms", 1),
+        (1, "best_effort_request = \"0B\"", "4ms", 3),
+    ] {
+        let folder = Folder::new();
+        small_tenants(&folder, (count, class, slo), tenants);
+        let last = format!("t{}", tenants - 1);
+        let refusal = folder.run(&["explain", &last, "cluster.toml", "--json"]).expect_code(1).json();
+        let remedies = refusal["remedies"].as_array().expect("remedies").clone();
+        assert!(remedies.len() > 1, "{class} {slo}: {refusal}");
+        for remedy in &remedies {
+            let change = remedy["change"].as_str().expect("a change");
+            let mut lines = class.to_owned();
+            let mut servers = count;
+            let mut latency = slo.to_owned();
+            match change {
+                "inputs" => {
+                    for (field, line) in
+                        [("best_effort_request_bytes", "best_effort_request"), ("packet_bytes", "packet")]
+                    {
+                        if let Some(size) = remedy[field].as_u64() {
+                            let kept = lines.lines().filter(|other| !other.starts_with(line));
+                            lines = kept.map(|other| format!("{other}\n")).collect::<String>()
+                                + &format!("{line} = \"{size}B\"\n");
+                        }
+                    }
+                }
+                "slo" => latency = format!("{}s", remedy["slo_s"]),
+                "servers" => {
+                    servers +=
+                        remedy["count"].as_u64().and_then(|more| usize::try_from(more).ok()).expect("a count")
+                }
+                // Judged where load is a number: no trace has a share of another's requests exactly.
+                _ => continue,
+            }
+            seen.insert((
+                change.to_owned(),
+                remedy["packet_bytes"].is_u64(),
+                remedy["best_effort_request_bytes"].is_u64(),
+            ));
+            small_tenants(&folder, (servers, &lines, slo), tenants);
+            let toml = folder.read("cluster.toml");
+            let (others, own) = toml.rsplit_once(slo).expect("an SLO");
+            folder.write("cluster.toml", &format!("{others}{latency}{own}"));
+            let outcome = folder.run(&["explain", &last, "cluster.toml"]);
+            assert_eq!(outcome.code, 0, "{class} {slo} {remedy}: {}", outcome.stdout);
+        }
+    }
+    let kinds: Vec<&str> = seen.iter().map(|(change, _, _)| change.as_str()).collect();
+    assert!(["inputs", "slo", "servers"].iter().all(|change| kinds.contains(change)), "{seen:?}");
+    assert!(
+        seen.contains(&("inputs".to_owned(), true, true))
+            && seen.contains(&("inputs".to_owned(), false, true)),
+        "{seen:?}"
+    );
+}
+
+/// A refused workload is derived as an admitted one, down to the least bound that it could have.
+#[test]
+fn a_refusal_adds_up() {
+    let folder = Folder::new();
+    small_tenants(&folder, (1, "", "6ms"), 1);
+    let outcome = folder.run(&["explain", "t0", "cluster.toml"]).expect_code(1);
+    let text = &outcome.stdout;
+    let terms = [
+        "waiting at network-in ",
+        "waiting at storage ",
+        "waiting at network-out ",
+        "proxy ",
+        "idle storage ",
+    ];
+    let sum: f64 = terms.iter().map(|term| number(text, term)).sum();
+    assert!((sum - number(text, "bound ")).abs() < 1e-3, "{text}");
+    assert!(number(text, "slack ") < 0.0 && number(text, "bound ") > 6.0, "{text}");
+    assert!(text.contains("requests begun at the device 10.49ms"), "{text}");
+    assert!(text.contains("best_effort_request = \""), "{text}");
 }

@@ -19,7 +19,7 @@ use crate::server::PlannedServer;
 pub(crate) use assessment::{Assessment, AssessmentRefusal, FittingServer};
 pub(crate) use exact::chain_of;
 pub use method::LimitMethod;
-pub use refusal::FitRefusal;
+pub use refusal::{FitRefusal, IdleTerms};
 
 impl LimitMethod {
     /// Returns a server of this class with limits for all members. It passes [`PlannedServer::verify`].
@@ -66,11 +66,14 @@ impl LimitMethod {
 /// Refuses workloads whose SLOs are exceeded by what an idle server takes and what its stages may have begun, so that all
 /// budgets are above that afterwards.
 fn check_base_latency(problem: &PlanningProblem, class: usize, members: &[usize]) -> Result<(), FitRefusal> {
-    let blocking: f64 = problem.least_blocking(class, members).iter().map(|(_, work)| work).sum();
+    let begun = problem.least_blocking(class, members);
+    let blocking: f64 = begun.iter().map(|(_, work)| work).sum();
     match members.iter().find(|&&w| problem.budget(w, class) <= blocking) {
         Some(&w) => {
-            let base = problem.time_on_idle_server(w, class) + blocking;
-            Err(FitRefusal::BaseLatency { slo: problem.workloads[w].slo.latency.0, base })
+            let storage = problem.classes[class].base_latency;
+            let own = problem.time_on_idle_server(w, class) - storage;
+            let terms = IdleTerms { storage, own, begun };
+            Err(FitRefusal::BaseLatency { slo: problem.workloads[w].slo.latency.0, terms })
         }
         None => Ok(()),
     }

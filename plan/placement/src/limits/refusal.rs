@@ -1,6 +1,7 @@
 //! Why workloads do not fit together on one server.
 
-use model::Stage;
+use calculus::round_up;
+use model::{PerStage, Stage};
 
 /// Why the limits of a method cannot guarantee the SLOs of workloads that would share a server.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -27,7 +28,25 @@ pub enum FitRefusal {
     BaseLatency {
         /// The SLO's latency, seconds.
         slo: f64,
-        /// The latency of the idle server, and of the work that it may have begun, seconds.
-        base: f64,
+        /// Time of a request there.
+        terms: IdleTerms,
     },
+}
+
+/// Time of a request on a server that serves no other, seconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct IdleTerms {
+    /// Latency of the idle storage stack.
+    pub storage: f64,
+    /// Own service on one channel beyond its share of the device, and the time in the proxy.
+    pub own: f64,
+    /// Work that each stage may have begun: packets and the burst of the shaper on links, requests at the device.
+    pub begun: PerStage<f64>,
+}
+
+impl IdleTerms {
+    /// Returns the sum of all terms, rounded up.
+    pub fn total(&self) -> f64 {
+        round_up(self.storage + self.own + self.begun.iter().map(|(_, work)| work).sum::<f64>())
+    }
 }

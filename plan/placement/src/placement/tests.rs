@@ -1,13 +1,13 @@
 //! Placement against exhaustive search, and the laws that it keeps.
 
 use super::*;
-use crate::advice::{SuggestedChange, advise};
+use crate::advice::{ClassInputs, ClassVariant, SuggestedChange, advise, place_refused};
 use crate::levels::{PriorityLevel, level_bounds, priority_levels};
 use crate::lower_bound::lower_bound;
 use crate::problem::{PlanningClass, PlanningProblem, PlanningWorkload};
 use crate::testing::{SLOS, any_class, any_workload, problem, problem_on};
-use crate::{EnforcedClass, FitRefusal, LimitMethod, SearchEffort};
-use model::RateLimit;
+use crate::{EnforcedClass, FitRefusal, IdleTerms, LimitMethod, SearchEffort};
+use model::{PerStage, RateLimit};
 use proptest::prelude::*;
 
 const METHODS: [LimitMethod; 6] = [
@@ -158,11 +158,15 @@ proptest! {
                 members.push(refusal.workload);
                 LimitMethod::Exact.fit(changed, 0, members).is_ok()
             };
-            for change in advise(&problem, LimitMethod::Exact, &placement, refusal) {
+            for change in advise(&problem, LimitMethod::Exact, &placement, refusal, &[]) {
                 match change {
-                    SuggestedChange::OneMoreServer { class } => {
+                    SuggestedChange::Inputs { .. } => prop_assert!(false, "there are no variants"),
+                    SuggestedChange::MoreServers { class, count } => {
                         prop_assert_eq!(class, "c");
-                        prop_assert!(fits(&problem, None));
+                        let mut larger = problem.clone();
+                        larger.classes[0].count += count;
+                        let placed = place_first_fit(&larger, LimitMethod::Exact, &given(&problem), false);
+                        prop_assert!(placed.refused.iter().all(|other| other.workload != refusal.workload));
                     }
                     SuggestedChange::Latency { slo, server } => {
                         prop_assert!(fits(&problem.with_slo(refusal.workload, slo), server));
@@ -216,7 +220,82 @@ fn a_base_latency_above_the_slo_is_said() {
     let mut slow = problem(vec![(0, std::array::from_fn(|_| calculus::ArrivalCurve::zero()))]);
     slow.classes[0].base_latency = 0.2;
     let placement = place_first_fit(&slow, LimitMethod::Exact, &[0], false);
-    assert_eq!(placement.refused[0].alone, Some(FitRefusal::BaseLatency { slo: 0.1, base: 0.2 }));
+    let terms = IdleTerms { storage: 0.2, own: 0.0, begun: PerStage::default() };
+    assert_eq!(placement.refused[0].alone, Some(FitRefusal::BaseLatency { slo: 0.1, terms }));
+    assert!((terms.total() - 0.2).abs() < 1e-12);
+}
+
+/// Variants of the class 0, each with best-effort requests or packets that take this many seconds.
+fn variants(requests: &[f64], packets: &[f64]) -> Vec<ClassVariant> {
+    let class = EnforcedClass {
+        channels: 1,
+        best_effort_request: 0.02,
+        packet: 0.001,
+        link_burst: 0.001,
+        proxy: 0.0,
+        densest_answer: 0.0,
+        levels_max: 7,
+    };
+    let variant = |inputs: ClassInputs| {
+        let mut enforced = class;
+        let chosen = |of: &[f64], number: Option<u64>| {
+            number.and_then(|number| of.get(usize::try_from(number).ok()?)).copied()
+        };
+        enforced.best_effort_request =
+            chosen(requests, inputs.best_effort_request).unwrap_or(class.best_effort_request);
+        enforced.packet = chosen(packets, inputs.packet).unwrap_or(class.packet);
+        ClassVariant { class: 0, inputs, enforced }
+    };
+    let numbers = |of: &[f64]| (0..of.len() as u64).map(Some).collect::<Vec<_>>();
+    let mut all = Vec::new();
+    for best_effort_request in numbers(requests) {
+        all.push(variant(ClassInputs { best_effort_request, packet: None }));
+    }
+    for packet in numbers(packets) {
+        all.push(variant(ClassInputs { best_effort_request: None, packet }));
+    }
+    for best_effort_request in numbers(requests) {
+        all.push(variant(ClassInputs { best_effort_request, packet: Some(0) }));
+    }
+    all
+}
+
+/// The largest best-effort request that suffices is named, or the pair where neither input suffices alone; and the
+/// place of a refused workload has the least SLO that is named.
+#[test]
+fn inputs_that_would_admit_are_named() {
+    let none = std::array::from_fn(|_| calculus::ArrivalCurve::zero());
+    for (slo, packets, expected) in [
+        // A request at the device and, on two links, four packets and the burst: 30 ms.
+        (0.022, &[0.0001][..], vec![(Some(2), None)]),
+        (0.027, &[0.0001][..], vec![(Some(1), None), (None, Some(0))]),
+        (0.007, &[0.0001][..], vec![(Some(3), Some(0))]),
+    ] {
+        let mut tight = problem(vec![(0, none.clone())]);
+        tight.workloads[0].slo.latency.0 = slo;
+        let all = variants(&[0.02, 0.015, 0.005, 0.0005], packets);
+        tight.classes[0].enforced =
+            Some(EnforcedClass { best_effort_request: 0.02, packet: 0.001, ..all[0].enforced });
+        let placement = place_first_fit(&tight, LimitMethod::Exact, &[0], false);
+        let changes = advise(&tight, LimitMethod::Exact, &placement, &placement.refused[0], &all);
+        let mut named = Vec::new();
+        for change in &changes {
+            let SuggestedChange::Inputs { inputs, class, server } = change else { continue };
+            assert_eq!((class.as_str(), *server), ("c", None));
+            let variant = all.iter().find(|variant| variant.inputs == *inputs).expect("one of them");
+            let changed = tight.with_enforced(0, variant.enforced);
+            assert!(LimitMethod::Exact.fit(&changed, 0, vec![0]).is_ok(), "{inputs:?}");
+            named.push((inputs.best_effort_request, inputs.packet));
+        }
+        assert_eq!(named, expected, "{slo}: {changes:?}");
+        let place = place_refused(&tight, LimitMethod::Exact, &placement, 0).expect("a looser SLO admits it");
+        let least = changes.iter().find_map(|change| match change {
+            SuggestedChange::Latency { slo, .. } => Some(*slo),
+            _ => None,
+        });
+        assert_eq!(Some(place.problem.workloads[0].slo.latency.0), least);
+        assert!(place.server.verify(&place.problem).is_ok() && place.number.is_none());
+    }
 }
 
 #[test]

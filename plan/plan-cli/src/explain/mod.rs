@@ -13,7 +13,7 @@ use model::OperationError;
 use operation::policy_file::read_policy;
 use plan::RefusedWorkload;
 use plan::cluster::find_workload;
-use plan::planning::{GuaranteeExplanation, explain, recipe_of_policy};
+use plan::planning::{GuaranteeExplanation, RefusalExplanation, explain, recipe_of_policy};
 use plan::prediction;
 use plan::prediction::{ModelName, PredictionProblem};
 use std::path::PathBuf;
@@ -88,10 +88,13 @@ pub fn run(args: &ExplainArgs) -> Result<VerbAnswer, OperationError> {
         }
         GuaranteeExplanation::Refused(refused) => {
             if args.json {
-                terminal::print(&operation::document::document(&refused));
+                terminal::print(&operation::document::document(&*refused));
             } else {
-                let RefusedWorkload { workload, reason, .. } = refused;
-                terminal::print_text(&format!("{workload} is not admitted: {reason}\n"));
+                let RefusalExplanation { refused: RefusedWorkload { workload, reason, .. }, derivation } =
+                    *refused;
+                let derived =
+                    derivation.map_or_else(String::new, |derived| derivation::refused_text(&derived));
+                terminal::print_text(&format!("{workload} is not admitted: {reason}\n{derived}"));
             }
             Ok(VerbAnswer::No)
         }

@@ -27,11 +27,23 @@ pub(crate) fn text(derivation: &GuaranteeDerivation) -> String {
         time(derivation.slack_s),
         percent(derivation.slack_s / derivation.slo_s)
     );
-    text.push_str(&priority(derivation));
-    text.push_str(&company(derivation));
-    text.push_str(&terms(derivation));
-    text.push_str(&limits(derivation));
+    text.push_str(&steps(derivation));
     text
+}
+
+/// The derivation of the least bound that a refused workload could have.
+pub(crate) fn refused_text(derivation: &GuaranteeDerivation) -> String {
+    format!(
+        "\nThe least bound that it could have is {}, on {}. This is how it comes about.\n\n{}",
+        time(derivation.bound_s),
+        derivation.server,
+        steps(derivation)
+    )
+}
+
+/// Priority, company, terms and limits.
+fn steps(derivation: &GuaranteeDerivation) -> String {
+    [priority(derivation), company(derivation), terms(derivation), limits(derivation)].concat()
 }
 
 fn priority(derivation: &GuaranteeDerivation) -> String {

@@ -3,7 +3,7 @@
 use crate::plan::{comparison, table};
 use cli::terminal::answered_after_s;
 use operation::text::time;
-use plan::planning::{MovedWorkload, PlanRun};
+use plan::planning::{MovedWorkload, PlanRun, default_costs, describe_default_costs};
 
 /// Returns the text about a plan; `all` lists every workload.
 pub(crate) fn text(run: &PlanRun, all: bool) -> String {
@@ -24,6 +24,7 @@ pub(crate) fn text(run: &PlanRun, all: bool) -> String {
         text.push_str(if has_table { "\n" } else { "" });
         text.push_str(&table::refused(planned, detailed));
     }
+    text.push_str(&describe_default_costs(&default_costs(run)));
     if let Some(changed) = &planned.changed {
         let list = if changed.servers.is_empty() { "none".to_owned() } else { changed.servers.join(", ") };
         text.push_str(&format!("\nservers that change: {list}\n"));

@@ -81,6 +81,7 @@ impl AdmissionOutcome {
                     workload: spec.name.clone(),
                     slo: spec.slo,
                     reason: why.clone(),
+                    remedies: Vec::new(),
                 });
             }
         }

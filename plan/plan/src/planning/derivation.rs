@@ -2,7 +2,7 @@
 
 use crate::planning::solution::PlannedCluster;
 use model::Stage;
-use placement::{Guarantee, LoadShare, PlannedServer, PlanningWorkload};
+use placement::{Guarantee, LoadShare, PlannedServer, PlanningProblem, PlanningWorkload};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -103,22 +103,54 @@ const AROUND: [f64; 5] = [0.5, 0.8, 1.0, 1.25, 2.0];
 
 /// Derives the bound of an admitted workload; `None` for one that was refused.
 pub fn derive(planned: &PlannedCluster, workload: usize) -> Option<GuaranteeDerivation> {
-    let places = planned.places();
-    let place = places[workload].as_ref()?;
-    let guarantee = &place.guarantee;
-    let server = &planned.placement.servers[place.server];
-    let shares = Stage::ALL.map(|stage| server.load_shares(&planned.instance, workload, stage));
+    let (number, server) = planned
+        .placement
+        .servers
+        .iter()
+        .enumerate()
+        .find(|(_, server)| server.members.contains(&workload))?;
+    derive_on(&planned.instance, server, planned.names[number].clone(), workload)
+}
+
+/// Derives the least bound that any server could give a refused workload; `None` if none could give it one.
+pub(crate) fn derive_refused(planned: &PlannedCluster, workload: usize) -> Option<GuaranteeDerivation> {
+    let PlannedCluster { instance, placement, names, recipe, .. } = planned;
+    let place = placement::place_refused(instance, recipe.method, placement, workload)?;
+    let name = place.number.map_or_else(
+        || format!("an empty server of class '{}'", instance.classes[place.server.class].name),
+        |number| names[number].clone(),
+    );
+    let mut derivation = derive_on(&place.problem, &place.server, name, workload)?;
+    derivation.slo = instance.workloads[workload].slo;
+    derivation.slo_s = derivation.slo.latency.0;
+    derivation.slack_s = derivation.slo_s - derivation.bound_s;
+    for neighbour in derivation.neighbours.iter_mut().filter(|other| other.name == derivation.workload) {
+        neighbour.slo = derivation.slo;
+    }
+    Some(derivation)
+}
+
+/// Derives the bound of a workload of a server with this name.
+fn derive_on(
+    instance: &PlanningProblem,
+    server: &PlannedServer,
+    name: String,
+    workload: usize,
+) -> Option<GuaranteeDerivation> {
+    let guarantees = server.guarantees(instance);
+    let guarantee = guarantees.iter().find(|guarantee| guarantee.workload == workload)?;
+    let shares = Stage::ALL.map(|stage| server.load_shares(instance, workload, stage));
     let mut neighbours = Vec::new();
-    for &member in &server.members {
-        let priority = places[member].as_ref()?.guarantee.priority;
-        neighbours.push(neighbour(&planned.instance.workloads[member], member, priority, &shares));
+    for member in &guarantees {
+        let spec = &instance.workloads[member.workload];
+        neighbours.push(neighbour(spec, member.workload, member.priority, &shares));
     }
     neighbours.sort_by_key(|neighbour| neighbour.priority);
-    let spec = &planned.instance.workloads[workload];
-    let stages = Stage::ALL.map(|stage| stage_delay(planned, place.server, guarantee, stage));
+    let spec = &instance.workloads[workload];
+    let stages = Stage::ALL.map(|stage| stage_delay(instance, server, guarantee, stage));
     Some(GuaranteeDerivation {
         workload: spec.name.clone(),
-        server: planned.names[place.server].clone(),
+        server: name,
         slo: spec.slo,
         slo_s: spec.slo.latency.0,
         priority: guarantee.priority,
@@ -127,16 +159,16 @@ pub fn derive(planned: &PlannedCluster, workload: usize) -> Option<GuaranteeDeri
         base_s: guarantee.base,
         own_service_s: guarantee.own_service,
         proxy_s: guarantee.proxy,
-        device: device_use(planned, server),
+        device: device_use(instance, server),
         bound_s: guarantee.total,
         slack_s: spec.slo.latency.0 - guarantee.total,
-        slo_factor: planned.instance.slo_factor,
+        slo_factor: instance.slo_factor,
     })
 }
 
-fn device_use(planned: &PlannedCluster, server: &PlannedServer) -> Option<DeviceUse> {
-    let enforced = planned.instance.classes[server.class].enforced?;
-    let workloads = server.members.iter().map(|&workload| &planned.instance.workloads[workload]);
+fn device_use(instance: &PlanningProblem, server: &PlannedServer) -> Option<DeviceUse> {
+    let enforced = instance.classes[server.class].enforced?;
+    let workloads = server.members.iter().map(|&workload| &instance.workloads[workload]);
     let largest = workloads.map(|workload| workload.on_class[server.class].largest_request);
     Some(DeviceUse {
         channels: server.queue.channels,
@@ -163,12 +195,16 @@ fn neighbour(
     }
 }
 
-fn stage_delay(planned: &PlannedCluster, server: usize, guarantee: &Guarantee, stage: Stage) -> StageDelay {
-    let server = &planned.placement.servers[server];
+fn stage_delay(
+    instance: &PlanningProblem,
+    server: &PlannedServer,
+    guarantee: &Guarantee,
+    stage: Stage,
+) -> StageDelay {
     let limit = server.limits_of(guarantee.workload)[stage];
-    let on = &planned.instance.workloads[guarantee.workload].on_class[server.class];
+    let on = &instance.workloads[guarantee.workload].on_class[server.class];
     let term = guarantee.queueing.terms[stage as usize];
-    let allowance = server.allowance(&planned.instance, guarantee.workload, stage);
+    let allowance = server.allowance(instance, guarantee.workload, stage);
     let rates = AROUND.map(|factor| factor * limit.rate).into_iter();
     let curve = rates.map(|rate| (rate, (on.curves[stage].burst(rate) - allowance).max(0.0)));
     StageDelay {

@@ -2,6 +2,7 @@
 //! `placement`.
 
 mod compare;
+mod defaults;
 mod derivation;
 mod kept;
 mod names;
@@ -12,11 +13,14 @@ mod search;
 mod solution;
 
 pub use compare::{MethodComparison, OrderComparison, compare};
+pub use defaults::{DefaultCost, default_costs, describe_default_costs};
 pub use derivation::{DeviceUse, GuaranteeDerivation, ServerNeighbour, StageDelay, derive};
 pub(crate) use kept::device_queue;
 pub use kept::{KeptChanges, MovedWorkload};
 pub use policy::policy_of;
 pub use recipe::{Placing, PlanningRecipe, RecipeError, RecipeSettings, parse_method, recipe_of_policy};
-pub use request::{GuaranteeExplanation, PlanRun, PlanningQuestion, explain, plan_cluster};
+pub use request::{
+    GuaranteeExplanation, PlanRun, PlanningQuestion, RefusalExplanation, explain, plan_cluster,
+};
 pub use search::plan;
 pub use solution::{PlannedCluster, WorkloadPlace};

@@ -24,7 +24,7 @@ pub fn policy_of(problem: &ClusterProblem, planned: &PlannedCluster) -> Policy {
     for (workload, place) in planned.places().iter().enumerate() {
         workloads.push(place.as_ref().map(|place| admitted(problem, planned, workload, place)));
     }
-    for RefusedWorkload { index, workload, slo, reason } in planned.refused() {
+    for RefusedWorkload { index, workload, slo, reason, .. } in planned.refused() {
         workloads[index] = Some(PolicyWorkload::refused(workload, slo, reason));
     }
     let workloads = workloads.into_iter().map(|it| it.expect("a workload without a place was refused"));

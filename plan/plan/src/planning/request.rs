@@ -3,7 +3,7 @@
 use crate::cluster::{ClusterProblem, ClusterSource, find_workload};
 use crate::footprints::characterise;
 use crate::planning::compare::{MethodComparison, compare};
-use crate::planning::derivation::{GuaranteeDerivation, derive};
+use crate::planning::derivation::{GuaranteeDerivation, derive, derive_refused};
 use crate::planning::recipe::PlanningRecipe;
 use crate::planning::search::plan;
 use crate::planning::solution::PlannedCluster;
@@ -11,6 +11,8 @@ use crate::refusal::RefusedWorkload;
 use model::{OperationError, Policy};
 use operation::text::time;
 use operation::{Notice, ProgressObserver};
+use schemars::JsonSchema;
+use serde::Serialize;
 use std::time::Duration;
 
 /// Parameters of a plan.
@@ -55,13 +57,24 @@ pub fn plan_cluster(
     Ok(PlanRun { problem, planned, characterise: footprints.elapsed, compared })
 }
 
+/// A refused workload with the derivation of its latency.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct RefusalExplanation {
+    /// The workload, the reason and the remedies.
+    #[serde(flatten)]
+    pub refused: RefusedWorkload,
+    /// Derivation of the least bound that any server could give it; absent if none could give it one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub derivation: Option<GuaranteeDerivation>,
+}
+
 /// Why a workload is promised what it is promised, or why nothing.
 #[derive(Debug)]
 pub enum GuaranteeExplanation {
     /// The workload is admitted, and this is the derivation of its bound.
     Admitted(Box<GuaranteeDerivation>),
     /// The workload is not admitted.
-    Refused(RefusedWorkload),
+    Refused(Box<RefusalExplanation>),
 }
 
 /// Derives the bound of one workload in the plan for a cluster, or in a kept policy.
@@ -96,7 +109,9 @@ pub fn explain(
         None => {
             let mut refused = planned.refused().into_iter();
             let refused = refused.find(|refused| refused.index == workload);
-            GuaranteeExplanation::Refused(refused.expect("a workload without a place was refused"))
+            let refused = refused.expect("a workload without a place was refused");
+            let derivation = derive_refused(&planned, workload);
+            GuaranteeExplanation::Refused(Box::new(RefusalExplanation { refused, derivation }))
         }
     })
 }

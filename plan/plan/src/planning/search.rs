@@ -9,14 +9,19 @@ use crate::planning::solution::PlannedCluster;
 use model::{OperationError, Policy};
 use operation::ProgressObserver;
 use placement::{
-    Fleet, Normalisation, Placement, PlacementOrder, PlannedServer, PlanningClass, PlanningProblem,
-    PlanningWorkload, SearchEffort, WorkloadOnClass,
+    ClassInputs, ClassVariant, Fleet, Normalisation, Placement, PlacementOrder, PlannedServer, PlanningClass,
+    PlanningProblem, PlanningWorkload, SearchEffort, WorkloadOnClass,
 };
 use std::time::{Duration, Instant};
+use units::Bytes;
 use workload::Footprint;
 use workload::burst::EnvelopeReduction;
 use workload::profile_file::base_latency;
 
+/// The largest packet where `apply` shapes the link: a frame of an Ethernet.
+const FRAME: Bytes = Bytes(1514);
+/// Logarithm of the smallest best-effort request that is suggested besides none at all: 4 KiB.
+const SMALLEST_REQUEST_LOG2: u32 = 12;
 /// Advice takes a search for each refused workload; of more, the first get it.
 const ADVISED_MAX: usize = 20;
 
@@ -58,9 +63,34 @@ pub fn plan(
     let cpu = cpu_time().saturating_sub(start);
     verify(&instance, &placement.servers);
     let refused = placement.refused.iter().take(ADVISED_MAX);
-    let advice =
-        refused.map(|refusal| placement::advise(&instance, recipe.method, &placement, refusal)).collect();
+    let variants = if recipe.preemptive { Vec::new() } else { class_variants(problem) };
+    let advice = refused
+        .map(|refusal| placement::advise(&instance, recipe.method, &placement, refusal, &variants))
+        .collect();
     Ok(PlannedCluster { recipe: *recipe, instance, placement, names, advice, lower_bound, changed, cpu })
+}
+
+/// The classes with smaller best-effort requests, the largest first, with packets of a frame, and with both.
+fn class_variants(problem: &ClusterProblem) -> Vec<ClassVariant> {
+    let mut variants = Vec::new();
+    for (class, (server, profile)) in problem.servers.iter().zip(&problem.profiles).enumerate() {
+        let sizes = (SMALLEST_REQUEST_LOG2..u64::BITS).rev().map(|power| 1 << power).chain([0]);
+        let requests: Vec<u64> = sizes.filter(|size| *size < server.best_effort_request.0).collect();
+        let frame = (server.packet.0 > FRAME.0).then_some(FRAME.0);
+        let mut add = |best_effort_request: Option<u64>, packet: Option<u64>| {
+            let mut changed = server.clone();
+            changed.best_effort_request = best_effort_request.map_or(server.best_effort_request, Bytes);
+            changed.packet = packet.map_or(server.packet, Bytes);
+            let inputs = ClassInputs { best_effort_request, packet };
+            variants.push(ClassVariant { class, inputs, enforced: enforced_class(&changed, profile) });
+        };
+        requests.iter().for_each(|size| add(Some(*size), None));
+        if frame.is_some() {
+            add(None, frame);
+            requests.iter().for_each(|size| add(Some(*size), frame));
+        }
+    }
+    variants
 }
 
 /// Computes every bound again from the limits.

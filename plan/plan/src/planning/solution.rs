@@ -2,7 +2,7 @@
 
 use crate::planning::kept::KeptChanges;
 use crate::planning::recipe::PlanningRecipe;
-use crate::refusal::{Refusal, RefusedWorkload, describe_refusal};
+use crate::refusal::{Refusal, RefusedWorkload, Remedy, describe_refusal};
 use model::PerStage;
 use placement::{Guarantee, LowerBound, Placement, PlannedServer, PlanningProblem, SuggestedChange};
 use std::time::Duration;
@@ -59,17 +59,16 @@ impl PlannedCluster {
         let mut refused = Vec::new();
         for (number, refusal) in self.placement.refused.iter().enumerate() {
             let workload = &self.instance.workloads[refusal.workload];
-            let refused_by = Refusal::Limits {
-                alone: refusal.alone,
-                percentile: workload.slo.percentile,
-                changes: self.advice.get(number).map_or(&[], Vec::as_slice),
-            };
+            let changes = self.advice.get(number).map_or(&[][..], Vec::as_slice);
+            let refused_by =
+                Refusal::Limits { alone: refusal.alone, percentile: workload.slo.percentile, changes };
             let name = |server: usize| self.names[server].clone();
             refused.push(RefusedWorkload {
                 index: refusal.workload,
                 workload: workload.name.clone(),
                 slo: workload.slo,
                 reason: describe_refusal(&refused_by, self.instance.server_count(), &name),
+                remedies: changes.iter().map(|change| Remedy::new(change, &name)).collect(),
             });
         }
         refused
@@ -135,7 +134,7 @@ mod tests {
             PlanningProblem::new(vec![class], vec![workload("a"), workload("b")], 0.999, 0.999).unwrap();
         let placement = placement::place_first_fit(&instance, LimitMethod::Exact, &[0, 1], false);
         let advice = vec![
-            SuggestedChange::OneMoreServer { class: "ssd".into() },
+            SuggestedChange::MoreServers { class: "ssd".into(), count: 1 },
             SuggestedChange::Latency { slo: 0.301, server: Some(0) },
             SuggestedChange::Load { factor: 0.332, server: None },
         ];

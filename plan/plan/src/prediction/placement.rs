@@ -56,6 +56,7 @@ impl ModelPlacement {
                 workload: spec.name.clone(),
                 slo: spec.slo,
                 reason: describe_prediction_refusal(problem, refusal),
+                remedies: Vec::new(),
             });
         }
         refused
