@@ -110,7 +110,7 @@ fn one_of_each_kind_is_what_its_schema_says() {
         "simulate policy.json --cluster cluster.toml -o observed.parquet --json",
         "verify policy.json observed.parquet --storage ssd.json --json",
         "import policy.json --storage ssd.json --json",
-        "export policy.json --enforcer tc --on lo --server ssd-1 --storage ssd.json --json",
+        "export policy.json --enforcer tc --at lo --server ssd-1 --storage ssd.json --json",
         "simulate mm1.toml --json",
         "simulate mm1.toml --load 1.5 --json",
         "simulate vary.toml --json",

@@ -19,14 +19,14 @@ use workload::profile_file::read_profile;
 const HELP: &str = "\
 Examples:
   tailwright export tailwright-demo/plan.json --enforcer cgroup \\
-      --on 8:0 --storage tailwright-demo/ssd-profile.json -o limits
+      --at 8:0 --storage tailwright-demo/ssd-profile.json -o limits
       limits/WORKLOAD/io.max for every workload
-  tailwright export policy.json --enforcer systemd --on /dev/sda \\
+  tailwright export policy.json --enforcer systemd --at /dev/sda \\
       --storage profile.json --request 16KiB
       print drop-ins, for requests of 16 KiB
   tailwright export policy.json --enforcer vac --driver ebs.csi.aws.com \\
       --storage profile.json --classes 3
-  tailwright export policy.json --enforcer tc --on eth0 \\
+  tailwright export policy.json --enforcer tc --at eth0 \\
       --storage profile.json
 
 Nothing is applied. What a format cannot express is said, and the bound of each workload is recomputed with what it \
@@ -47,7 +47,7 @@ pub struct ExportArgs {
     to: String,
     /// Device, image or interface that limits are set for, in the words of the format: 8:0, /dev/sda or eth0.
     #[arg(long, alias = "device", value_name = "DEVICE", required_unless_present = "driver")]
-    on: Option<String>,
+    at: Option<String>,
     /// Device profile of the storage, which the plan was made with.
     #[arg(long, value_name = "PROFILE.json")]
     storage: PathBuf,
@@ -81,13 +81,13 @@ pub fn run(args: &ExportArgs) -> Result<VerbAnswer, OperationError> {
         return Err(OperationError::input("--read-share: expected a share from 0 to 1"));
     }
     let driver = args.driver.as_deref().unwrap_or(DRIVERS[0].name);
-    if args.on.is_none() && args.to != "vac" {
-        let hint = format!("name it: --on {}", format.device);
-        return Err(OperationError::input(format_args!("--on is needed for {}", format.what)).hint(hint));
+    if args.at.is_none() && args.to != "vac" {
+        let hint = format!("name it: --at {}", format.device);
+        return Err(OperationError::input(format_args!("--at is needed for {}", format.what)).hint(hint));
     }
     let settings = ExportSettings {
         format: *format,
-        device: args.on.clone().unwrap_or_default(),
+        device: args.at.clone().unwrap_or_default(),
         server: args.server.clone(),
         profile: read_profile(&args.storage)?,
         request: args.request,
