@@ -5,7 +5,9 @@
 //! the time of one server, whatever the size of the cluster. Moving workloads between servers is not covered.
 
 use crate::cluster::{ClusterProblem, enforced_class};
-use crate::planning::{GuaranteeDerivation, PlannedCluster, PlanningRecipe, derive, device_queue, policy_of};
+use crate::planning::{
+    GuaranteeDerivation, PlannedCluster, PlanningRecipe, class_variants, derive, device_queue, policy_of,
+};
 use crate::refusal::{Refusal, describe_refusal};
 use model::{PerStage, Policy, PolicyWorkload, RateLimit, ServerClass, ServerEnforcement, Slo, Stage};
 pub use placement::{FitRefusal, PlanningWorkload};
@@ -158,7 +160,13 @@ impl ServerKind {
         let in_use = if last == 0 { Vec::new() } else { vec![present] };
         let placement = Placement { servers: in_use, refused: Vec::new() };
         let refusal = PlacementRefusal { workload: last, alone };
-        let changes = placement::advise(&instance, LimitMethod::Exact, &placement, &refusal);
+        let changes = placement::advise(
+            &instance,
+            LimitMethod::Exact,
+            &placement,
+            &refusal,
+            &class_variants(&self.problem),
+        );
         let percentile = newcomer.slo.percentile;
         let refusal = Refusal::Limits { alone, percentile, changes: &changes };
         describe_refusal(&refusal, servers, &|_| name.to_owned())

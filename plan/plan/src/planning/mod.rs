@@ -22,5 +22,6 @@ pub use recipe::{Placing, PlanningRecipe, RecipeError, RecipeSettings, parse_met
 pub use request::{
     GuaranteeExplanation, PlanRun, PlanningQuestion, RefusalExplanation, explain, plan_cluster,
 };
+pub(crate) use search::class_variants;
 pub use search::plan;
 pub use solution::{PlannedCluster, WorkloadPlace};

@@ -71,7 +71,7 @@ pub fn plan(
 }
 
 /// The classes with smaller best-effort requests, the largest first, with packets of a frame, and with both.
-fn class_variants(problem: &ClusterProblem) -> Vec<ClassVariant> {
+pub(crate) fn class_variants(problem: &ClusterProblem) -> Vec<ClassVariant> {
     let mut variants = Vec::new();
     for (class, (server, profile)) in problem.servers.iter().zip(&problem.profiles).enumerate() {
         let sizes = (SMALLEST_REQUEST_LOG2..u64::BITS).rev().map(|power| 1 << power).chain([0]);

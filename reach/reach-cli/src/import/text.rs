@@ -214,7 +214,7 @@ fn oversubscribed(audited: &AuditedSurvey) -> String {
         parts.push(format!("{} no ceiling", has(unlimited, "tenant")));
     }
     let others = if count > 1 {
-        format!(" So it is at {} more.", plural(u64::try_from(count - 1).unwrap_or(u64::MAX), "place"))
+        format!(" The same holds at {} more.", plural(u64::try_from(count - 1).unwrap_or(u64::MAX), "place"))
     } else {
         String::new()
     };
