@@ -135,10 +135,6 @@ impl Chain {
         self.lost.insert(host.to_owned());
     }
 
-    pub(crate) fn is_lost(&self, host: &str) -> bool {
-        self.lost.contains(host)
-    }
-
     /// Hosts of which it is not known what they enforce.
     pub(crate) fn lost_hosts(&self) -> impl Iterator<Item = &String> {
         self.lost.iter()

@@ -51,10 +51,8 @@ impl ClusterState {
         {
             let changes = self.withdrawals(&host);
             let reason = refused.reason.clone();
-            // A host that refuses what it had confirmed has nothing to take back; one that was lost tries again.
-            if !changes.is_empty() || self.is_lost(&host) {
-                events.push(Event::Refused { host, epoch: refused.epoch, reason, changes });
-            }
+            // Without changes to take back it is asked again; its agent takes longer each time.
+            events.push(Event::Refused { host, epoch: refused.epoch, reason, changes });
         }
         ReportOutcome::Events(events)
     }

@@ -214,11 +214,6 @@ impl ClusterState {
         self.hosts.get(host).is_some_and(|host| host.grants.iter().any(|grant| grant.epoch == epoch))
     }
 
-    /// Returns true if it is not known what a host enforces of some server.
-    pub(crate) fn is_lost(&self, host: &str) -> bool {
-        self.servers.values().any(|server| server.chain.is_lost(host))
-    }
-
     /// Epoch of assignments that the present event changes.
     fn epoch(&self) -> u64 {
         self.seq + self.epoch_offset
