@@ -9,6 +9,10 @@
 //! packet as quantum, as HTB has it. Within a class items are first come, first served, and an item is done when its last
 //! packet is.
 //!
+//! Consecutive packets of an item are one assignment, a run, as long as no other class can be chosen between them. An
+//! arrival that may change that ends the run with the packet in transmission. So the cost is per run, and what is sent
+//! is the same as packet by packet.
+//!
 //! HTB's lending at a class's own tiny rate is not modelled.
 
 use super::{Assignment, Discipline, NO_ITEM, QueueItem, UNTIL_DONE};
@@ -108,11 +112,24 @@ impl PacketQueue {
     }
 
     fn charge(&mut self, now: u64, time: u64) {
-        for bucket in &mut self.buckets {
-            bucket.fill(now);
-            bucket.tokens -= i128::from(time) * PARTS;
-        }
+        charge(&mut self.buckets, now, time);
     }
+}
+
+fn charge(buckets: &mut [DebtBucket], now: u64, time: u64) {
+    for bucket in buckets {
+        bucket.fill(now);
+        bucket.tokens -= i128::from(time) * PARTS;
+    }
+}
+
+/// Packets of one item in a row.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    class: usize,
+    begun: u64,
+    /// Transmission time of all of them. All but the last are as large as a packet can be.
+    length: u64,
 }
 
 /// A link with one worker that sends items packet by packet.
@@ -120,11 +137,14 @@ impl PacketQueue {
 pub struct PacketLink {
     classes: Vec<PacketQueue>,
     packet: u64,
-    /// Class of the packet in transmission, and the packet's transmission time.
-    sending: Option<(usize, u64)>,
+    /// Packets in transmission. Their class is charged for them at their end.
+    sending: Option<Run>,
     /// Number of turns that have ended.
     turns: u64,
     waiting: usize,
+    /// Packets are sent one by one, for comparison.
+    #[cfg(test)]
+    is_stepwise: bool,
 }
 
 impl PacketLink {
@@ -142,7 +162,15 @@ impl PacketLink {
             turn: 0,
         };
         let classes = parameters.classes.iter().map(queue).collect();
-        Self { classes, packet: parameters.packet, sending: None, turns: 0, waiting: 0 }
+        Self {
+            classes,
+            packet: parameters.packet,
+            sending: None,
+            turns: 0,
+            waiting: 0,
+            #[cfg(test)]
+            is_stepwise: false,
+        }
     }
 
     /// Sends the next packet if the link is free.
@@ -151,19 +179,60 @@ impl PacketLink {
             return;
         }
         let Some(class) = self.choose(now) else { return };
-        let queue = &mut self.classes[class];
-        let Some((item, left)) = queue.items.front().copied() else { return };
-        let time = left.min(self.packet);
-        queue.charge(now, time);
-        queue.deficit -= i128::from(time);
-        if queue.deficit < 0 {
-            queue.deficit += i128::from(self.packet);
-            self.turns += 1;
-            queue.turn = self.turns;
-        }
-        self.sending = Some((class, time));
-        let slice = if time == left { UNTIL_DONE } else { time };
+        let Some((item, left)) = self.classes[class].items.front().copied() else { return };
+        let length = self.run_length(now, class, left);
+        self.sending = Some(Run { class, begun: now, length });
+        let slice = if length == left { UNTIL_DONE } else { length };
         assignments.push(Assignment { worker: 0, item, slice });
+    }
+
+    /// Returns the transmission time of the packets of a class's first item, with so much unsent, that no packet of
+    /// another class can interrupt unless an item arrives.
+    fn run_length(&self, now: u64, class: usize, left: u64) -> u64 {
+        let own = &self.classes[class];
+        // The class of a lower level that is in debt may be chosen when that is paid.
+        let mut until = u64::MAX;
+        for (number, other) in self.classes.iter().enumerate() {
+            if number == class || other.items.is_empty() || other.level > own.level {
+                continue;
+            }
+            if other.level == own.level {
+                return left.min(self.packet);
+            }
+            until = until.min(other.due());
+        }
+        #[cfg(test)]
+        if self.is_stepwise {
+            return left.min(self.packet);
+        }
+        let mut buckets = own.buckets.clone();
+        let mut length = left.min(self.packet);
+        charge(&mut buckets, now, length);
+        while length < left {
+            let next = now + length;
+            if next >= until || buckets.iter().any(|bucket| bucket.due() > next) {
+                break;
+            }
+            let time = (left - length).min(self.packet);
+            charge(&mut buckets, next, time);
+            length += time;
+        }
+        length
+    }
+
+    /// Ends the run with the packet in transmission if a class that has an item now may be chosen after it.
+    fn end_run(&mut self, now: u64, arrived: usize, assignments: &mut Vec<Assignment>) {
+        let Some(run) = &mut self.sending else { return };
+        let is_behind = arrived == run.class || self.classes[arrived].level > self.classes[run.class].level;
+        let elapsed = now - run.begun;
+        let length = run.length.min((elapsed / self.packet + 1) * self.packet);
+        if is_behind || length == run.length {
+            return;
+        }
+        run.length = length;
+        if let Some((item, _)) = self.classes[run.class].items.front() {
+            assignments.push(Assignment { worker: 0, item: *item, slice: length - elapsed });
+        }
     }
 
     /// Selects the class of the next packet: the least level, and there the one whose turn it is.
@@ -173,12 +242,24 @@ impl PacketLink {
         Some(ready.min_by_key(|(_, queue)| (queue.level, queue.turn))?.0)
     }
 
-    /// Completes the packet in transmission, and its item with its last packet.
+    /// Completes the packets in transmission, and their item with its last one.
     fn finish(&mut self) {
-        let Some((class, time)) = self.sending.take() else { return };
+        let Some(Run { class, begun, length }) = self.sending.take() else { return };
         let queue = &mut self.classes[class];
+        let mut sent = 0;
+        while sent < length {
+            let time = (length - sent).min(self.packet);
+            queue.charge(begun + sent, time);
+            queue.deficit -= i128::from(time);
+            if queue.deficit < 0 {
+                queue.deficit += i128::from(self.packet);
+                self.turns += 1;
+                queue.turn = self.turns;
+            }
+            sent += time;
+        }
         let Some((_, left)) = queue.items.front_mut() else { return };
-        *left -= time;
+        *left -= length;
         if *left == 0 {
             queue.items.pop_front();
             self.waiting -= 1;
@@ -189,7 +270,9 @@ impl PacketLink {
 impl Discipline for PacketLink {
     fn arrive(&mut self, now: u64, item: QueueItem, assignments: &mut Vec<Assignment>) {
         self.waiting += 1;
-        self.classes[item.class as usize].items.push_back((item.id, item.size));
+        let class = item.class as usize;
+        self.classes[class].items.push_back((item.id, item.size));
+        self.end_run(now, class, assignments);
         self.send(now, assignments);
     }
 
@@ -225,7 +308,8 @@ impl Discipline for PacketLink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::test_driver::{Job, play};
+    use crate::serve::test_driver::{Job, jobs, play};
+    use proptest::prelude::*;
 
     fn link(classes: Vec<PacketClass>, packet: u64) -> PacketLink {
         PacketLink::new(&PacketLinkParameters { classes, packet })
@@ -260,6 +344,22 @@ mod tests {
     fn equals_take_turns_by_packets() {
         let classes = vec![class(0, &[]), class(0, &[])];
         assert_eq!(sent(&mut link(classes, 2), &[job(0, 0, 6), job(0, 1, 6)]), "000011110011");
+    }
+
+    proptest! {
+        /// Runs send what single packets send, at the same instants.
+        #[test]
+        fn runs_are_packets_in_a_row(
+            jobs in jobs(),
+            packet in 1u64..6,
+            levels in prop::collection::vec((0u32..3, prop::option::of((1u64..1_000_000_000, 1u64..8))), 3..=3),
+        ) {
+            let classes = levels.iter().map(|(level, limit)| class(*level, limit.as_slice())).collect();
+            let mut runs = link(classes, packet);
+            let mut packets = runs.clone();
+            packets.is_stepwise = true;
+            prop_assert_eq!(sent(&mut runs, &jobs), sent(&mut packets, &jobs));
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Driver that runs a discipline on random work in tests.
 
-use super::{Assignment, Discipline, QueueItem, UNTIL_DONE};
+use super::{Assignment, Discipline, NO_ITEM, QueueItem, UNTIL_DONE};
 use proptest::prelude::*;
 
 /// An arriving item: instant, class, age, work. Sorted by instant; the item's id is its index.
@@ -97,7 +97,9 @@ pub(crate) fn play_with(
 }
 
 fn carry_out(assignments: &mut Vec<Assignment>, on: &mut [Option<(u32, u64)>]) {
-    assignments.drain(..).for_each(|run| on[run.worker as usize] = Some((run.item, run.slice)));
+    for run in assignments.drain(..) {
+        on[run.worker as usize] = (run.item != NO_ITEM).then_some((run.item, run.slice));
+    }
 }
 
 /// Checks that no item is on two workers, no finished item is served, and none is lost.
