@@ -48,7 +48,7 @@ fn a_dry_run_needs_no_host() {
     let json = apply(&folder, &["--dry-run", "--json"]).expect_code(0).json();
     assert_eq!(json["hosts"][1]["host"], "store");
     assert_eq!(json["hosts"][1]["changed"], false);
-    assert_eq!(json["hosts"][1]["commands"].as_array().map(Vec::len), Some(3));
+    assert_eq!(json["hosts"][1]["commands"].as_array().map(Vec::len), Some(4));
 }
 
 #[test]
