@@ -1,6 +1,6 @@
 //! Time of one decision on a standing cluster.
 //!
-//! `cargo bench -p controller --bench decisions -- --workloads 1000` fills a cluster, ten workloads on a server, and then
+//! `cargo bench -p controller --bench decisions -- --workloads 1000` fills a cluster of a quarter as many servers, and then
 //! times admissions, refusals and removals.
 
 #[path = "../tests/simulation/simulated/mod.rs"]
@@ -90,7 +90,7 @@ fn print(what: &str, times: &mut [Duration]) {
 
 fn main() {
     let count = number("--workloads").unwrap_or(1000);
-    let mut controller = cluster(count.div_ceil(10) + 4);
+    let mut controller = cluster(count.div_ceil(4) + 4);
     let footprints = [(2, 50), (5, 100), (8, 300)].map(|(burst, every_ms)| footprint(burst, every_ms));
     let slos = ["99% < 60ms", "99% < 90ms", "99% < 150ms", "99% < 300ms"];
     let request = |number: usize| WorkloadRequest {
