@@ -143,7 +143,7 @@ impl Cluster {
     /// Describes the cluster and issues the tokens of its host and of a tenant.
     fn describe(&self) {
         let described =
-            ["describe", "--classes", "cluster.toml", "--hosts", "hosts.toml", "--assume-network"];
+            ["describe", "--class-file", "cluster.toml", "--hosts", "hosts.toml", "--assume-network"];
         self.ctl(&described).expect_code(0);
         let agent = self.ctl(&["token", "here", "--for-agent", "here"]).expect_code(0).stdout;
         self.folder.write("here.token", &agent);
@@ -217,7 +217,7 @@ fn a_tenant_asks_and_the_proxy_enforces() {
     assert_eq!(cluster.enforced(), None);
     drop(adviser);
 
-    let agent = cluster.agent(&["--apply"]);
+    let agent = cluster.agent(&["--enforce"]);
     cluster.wait_for("enforcement", || cluster.standing("mail").as_deref() == Some("enforced"));
     assert_eq!(cluster.enforced(), Some(vec!["shop/mail".to_owned()]));
     let begun = Instant::now();
@@ -273,7 +273,7 @@ fn a_tenant_asks_and_the_proxy_enforces() {
         .expect("ours");
     let _controller = cluster.controller();
     assert_eq!(cluster.standing("web").as_deref(), Some("pending"), "what hosts confirmed does not count");
-    let _agent = cluster.agent(&["--apply"]);
+    let _agent = cluster.agent(&["--enforce"]);
     cluster.wait_for("confirmation", || cluster.standing("web").as_deref() == Some("enforced"));
 }
 
@@ -290,7 +290,7 @@ fn killed_at_random_no_promise_is_lost() {
     let mut controller = cluster.controller();
     cluster.describe();
     let mut proxy = cluster.proxy();
-    let mut agent = cluster.agent(&["--apply"]);
+    let mut agent = cluster.agent(&["--enforce"]);
     cluster.wait_for("the agent's report", || cluster.ctl(&["list", "agents"]).stdout.contains("applying"));
     let seed = u64::from(std::process::id());
     println!("seed {seed}");
@@ -311,7 +311,7 @@ fn killed_at_random_no_promise_is_lost() {
                 1 => {
                     let _ = agent.0.kill();
                     let _ = agent.0.wait();
-                    agent = cluster.agent(&["--apply"]);
+                    agent = cluster.agent(&["--enforce"]);
                 }
                 _ => {
                     let _ = proxy.0.kill();

@@ -19,13 +19,13 @@ use std::time::Duration;
 
 const HELP: &str = "\
 Examples:
-  tailwright agent --controller http://10.0.0.1:7070 --token-file store-1.token
+  tailwright agent --controller http://host:7070 --token-file a.token
       say what would change, and change nothing
-  tailwright agent --controller http://10.0.0.1:7070 --token-file store-1.token --apply
+  tailwright agent --controller http://host:7070 --token-file a.token --enforce
       enforce
 
-The token says which host this is: tailwright ctl token store-1 --for-agent store-1. The proxies of the host's servers run \
-already (tailwright proxy), with their control sockets in --state. The agent may end in any way at any time: proxies keep \
+The token says which host this is; an operator issues it. The proxies of the host's servers run already, with their \
+control sockets in --state. The agent may end in any way at any time: proxies keep \
 their policies, also without a controller and after a restart. It limits storage; limits of networks are not its task.
 
 Exit codes: 0 stopped by a signal; 2 bad input, or the token of another cluster; 3 the machine lacks something.";
@@ -39,7 +39,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// File of what the agent remembers.
 const MEMORY: &str = "agent.json";
 
-/// Keep the proxies of a host to the policies of a controller; without --apply, only say what would change.
+/// Keep the proxies of a host to the policies of a controller; without --enforce, only say what would change.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct AgentArgs {
@@ -51,7 +51,7 @@ pub struct AgentArgs {
     token_file: PathBuf,
     /// Enforce what the controller decides.
     #[arg(long)]
-    apply: bool,
+    enforce: bool,
     /// Folder of the state: the proxies' control sockets.
     #[arg(long, value_name = "FOLDER", default_value = StateStore::DEFAULT)]
     state: PathBuf,
@@ -69,7 +69,7 @@ pub fn run(args: &AgentArgs) -> Result<VerbAnswer, OperationError> {
     let _lock = FolderLock::take(folder)
         .map_err(|error| failed(error).hint("another agent runs; stop that one first"))?;
     let memory = read_memory(&folder.join(MEMORY))?;
-    let mode = if args.apply { AgentMode::Applying } else { AgentMode::Advising };
+    let mode = if args.enforce { AgentMode::Applying } else { AgentMode::Advising };
     let mut host = Host {
         client,
         enforcer: Enforcer::new(&args.state),

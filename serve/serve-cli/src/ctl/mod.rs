@@ -19,7 +19,7 @@ use std::time::Duration;
 
 const HELP: &str = "\
 Examples:
-  tailwright ctl describe --classes cluster.toml --hosts hosts.toml
+  tailwright ctl describe --class-file cluster.toml --hosts hosts.toml
   tailwright ctl token store-1 --for-agent store-1 > store-1.token
   tailwright ctl request mail '99% < 50ms' mail.csv.gz --address 10.0.0.1
   tailwright ctl list workloads
@@ -29,7 +29,7 @@ Exit codes: 0 yes or done; 1 the answer is no; 2 bad input; 3 no answer from the
 
 const DESCRIBE_HELP: &str = "\
 Examples:
-  tailwright ctl describe --classes cluster.toml --hosts hosts.toml
+  tailwright ctl describe --class-file cluster.toml --hosts hosts.toml
   tailwright ctl describe --hosts hosts.toml --assume-network
 
 Of the cluster file, classes and the safety margin are used; servers come from the hosts file, where a server of class ssd is \
@@ -50,7 +50,7 @@ Exit codes: 0 done; 2 bad input; 3 no answer from the controller.";
 const REQUEST_HELP: &str = "\
 Examples:
   tailwright ctl request mail '99% < 50ms' mail.csv.gz --address 10.0.0.1
-  tailwright ctl request mail '99% < 50ms' mail.csv.gz --address 10.0.0.1 --what-if
+  tailwright ctl request mail '99% < 50ms' mail.csv --address 10.0.0.1 --what-if
 
 Exit codes: 0 admitted and enforced (with --what-if or --no-wait: admitted); 1 not admitted, or not enforced within ten \
 seconds; 2 bad input; 3 no answer from the controller.";
@@ -108,7 +108,7 @@ struct Connection {
 struct DescribeArgs {
     /// Cluster file with the classes of servers.
     #[arg(long, value_name = "CLUSTER.toml", required_unless_present = "hosts")]
-    classes: Option<PathBuf>,
+    class_file: Option<PathBuf>,
     #[arg(long, value_name = "HOSTS.toml", help = "Where servers and clients are")]
     hosts: Option<PathBuf>,
     /// Limits of the network stages are kept by other means; every decision then says that it assumes so.
@@ -158,7 +158,7 @@ struct RequestArgs {
     address: Vec<String>,
     /// Export or volume that it uses.
     #[arg(long, value_name = "NAME")]
-    export: Option<String>,
+    export_name: Option<String>,
     /// Host of its clients, where agents limit the network.
     #[arg(long, value_name = "NAME")]
     client_host: Option<String>,
@@ -256,7 +256,7 @@ fn list(args: &ListArgs) -> Result<(), OperationError> {
 
 fn describe(args: &DescribeArgs) -> Result<(), OperationError> {
     let client = args.connection.client()?;
-    if let Some(cluster) = &args.classes {
+    if let Some(cluster) = &args.class_file {
         describe_classes(&client, cluster)?;
     }
     if let Some(hosts) = &args.hosts {
@@ -321,7 +321,7 @@ fn ask(args: &RequestArgs) -> Result<VerbAnswer, OperationError> {
         clients: vec![ClientRequest {
             host: args.client_host.clone(),
             address: args.address.clone(),
-            export: args.export.clone(),
+            export: args.export_name.clone(),
         }],
     };
     if args.what_if {
