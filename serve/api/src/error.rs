@@ -24,6 +24,7 @@ pub(crate) struct ErrorDocument {
 }
 
 impl ApiError {
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass format_args!")]
     pub(crate) fn new(status: StatusCode, error: impl ToString) -> Self {
         Self { status, document: ErrorDocument { error: error.to_string(), hint: None } }
     }
@@ -41,6 +42,7 @@ impl ApiError {
     }
 
     #[must_use]
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass format_args!")]
     pub(crate) fn hint(mut self, hint: impl ToString) -> Self {
         self.document.hint = Some(hint.to_string());
         self

@@ -197,7 +197,7 @@ async fn report(
     let told = Arc::clone(&cluster);
     let of = host.clone();
     // A report without a ticket does not count yet: its agent is answered at once.
-    let counts = report.ticket.is_some();
+    let has_ticket = report.ticket.is_some();
     let refused = report.refused.as_ref().map(|refused| refused.epoch);
     let advised = report.advice.as_ref().map(|advice| advice.epoch);
     blocking(move || {
@@ -210,10 +210,12 @@ async fn report(
     })
     .await?;
     let until = query.until();
-    while counts {
+    let has_all_news = || {
         let wanted = cluster.lock().controller.state().wanted_epoch(&host);
-        let is_known = [Some(applied), refused, advised].contains(&Some(wanted));
-        if !is_known || timeout_at(until, news.changed()).await.is_err() || *news.borrow() == u64::MAX {
+        [Some(applied), refused, advised].contains(&Some(wanted))
+    };
+    while has_ticket && has_all_news() {
+        if timeout_at(until, news.changed()).await.is_err() || *news.borrow() == u64::MAX {
             break;
         }
     }

@@ -204,8 +204,8 @@ fn every_remedy_admits() {
                 }
                 "slo" => latency = format!("{}s", remedy["slo_s"]),
                 "servers" => {
-                    servers +=
-                        remedy["count"].as_u64().and_then(|more| usize::try_from(more).ok()).expect("a count")
+                    let more = remedy["count"].as_u64().and_then(|more| usize::try_from(more).ok());
+                    servers += more.expect("a count");
                 }
                 // Judged where load is a number: no trace has a share of another's requests exactly.
                 _ => continue,

@@ -119,7 +119,7 @@ proptest! {
     ) {
         let problem = problem(workloads);
         let all = given(&problem);
-        let limits: Vec<_> = all.iter().map(|&w| model::PerStage::from_fn(|stage| {
+        let limits: Vec<_> = all.iter().map(|&w| PerStage::from_fn(|stage| {
             let rate = rates[3 * w + stage as usize];
             RateLimit { rate, burst: problem.workloads[w].on_class[0].curves[stage].burst(rate) }
         })).collect();
@@ -431,7 +431,7 @@ fn limits_that_are_no_numbers_promise_nothing() {
             let mut spoilt = server.clone();
             let limit =
                 |stage| if stage == wrong { RateLimit { rate, burst } } else { server.limits[0][stage] };
-            spoilt.limits[0] = model::PerStage::from_fn(limit);
+            spoilt.limits[0] = PerStage::from_fn(limit);
             assert!(spoilt.verify(&problem).is_err(), "{wrong:?}: {rate}, {burst}");
         }
     }

@@ -118,6 +118,7 @@ impl WantedProxy<'_> {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]
 fn refused(error: OperationError) -> EnforceError {
     EnforceError::Refused(error.to_string())
 }

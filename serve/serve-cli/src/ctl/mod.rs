@@ -248,7 +248,7 @@ fn list(args: &ListArgs) -> Result<(), OperationError> {
             print(&client.get::<DecisionPage>(&format!("/v1/decisions?after={after}"), Duration::ZERO)?);
         }
         Listed::Events => {
-            print(&client.get::<EventPage>(&format!("/v1/events?after={after}"), Duration::ZERO)?)
+            print(&client.get::<EventPage>(&format!("/v1/events?after={after}"), Duration::ZERO)?);
         }
     }
     Ok(())
