@@ -10,8 +10,8 @@
 //! packet is.
 //!
 //! Consecutive packets of an item are one assignment, a run, as long as no other class can be chosen between them. An
-//! arrival that may change that ends the run with the packet in transmission. So the cost is per run, and what is sent
-//! is the same as packet by packet.
+//! arrival that may change that ends the run with the packet in transmission. So the cost is per run, whatever the number
+//! of its packets, and what is sent is the same as packet by packet.
 //!
 //! HTB's lending at a class's own tiny rate is not modelled.
 
@@ -79,10 +79,33 @@ impl DebtBucket {
         Self { limit, tokens: i128::from(limit.burst) * PARTS, filled: 0 }
     }
 
-    fn fill(&mut self, now: u64) {
-        let earned = i128::from(self.limit.rate) * i128::from(now - self.filled);
-        self.tokens = (self.tokens + earned).min(i128::from(self.limit.burst) * PARTS);
-        self.filled = now;
+    /// Returns the tokens at `now`, when a packet begins and then `count` more have begun, one after another.
+    fn tokens_before(&self, now: u64, count: u64, packet: u64) -> i128 {
+        let at_now = self.tokens + i128::from(self.limit.rate) * i128::from(now - self.filled);
+        let full = i128::from(self.limit.burst) * PARTS;
+        (at_now.min(full) + self.change(packet) * i128::from(count)).min(full)
+    }
+
+    /// Returns how many packets may begin one after another from `now` on, when the bucket is not in debt.
+    fn packets_until_debt(&self, now: u64, packet: u64) -> u64 {
+        let change = self.change(packet);
+        if change >= 0 {
+            return u64::MAX;
+        }
+        u64::try_from(self.tokens_before(now, 0, packet) / -change + 1).unwrap_or(u64::MAX)
+    }
+
+    /// Returns what the tokens gain in the time of a packet that takes its own.
+    fn change(&self, packet: u64) -> i128 {
+        (i128::from(self.limit.rate) - PARTS) * i128::from(packet)
+    }
+
+    /// Takes the tokens of packets that have begun one after another from `begun` on.
+    fn charge(&mut self, begun: u64, length: u64, packet: u64) {
+        let full_packets = length.saturating_sub(1) / packet;
+        let sent = full_packets * packet;
+        self.tokens = self.tokens_before(begun, full_packets, packet) - i128::from(length - sent) * PARTS;
+        self.filled = begun + sent;
     }
 
     /// Returns the instant at which the debt is repaid if nothing is taken.
@@ -101,7 +124,7 @@ struct PacketQueue {
     /// Items, each with its unsent work.
     items: VecDeque<(u32, u64)>,
     /// Work that the class may still send in its turn.
-    deficit: i128,
+    deficit: u64,
     /// End of its last turn, counted in turns.
     turn: u64,
 }
@@ -109,17 +132,6 @@ struct PacketQueue {
 impl PacketQueue {
     fn due(&self) -> u64 {
         self.buckets.iter().map(DebtBucket::due).max().unwrap_or(0)
-    }
-
-    fn charge(&mut self, now: u64, time: u64) {
-        charge(&mut self.buckets, now, time);
-    }
-}
-
-fn charge(buckets: &mut [DebtBucket], now: u64, time: u64) {
-    for bucket in buckets {
-        bucket.fill(now);
-        bucket.tokens -= i128::from(time) * PARTS;
     }
 }
 
@@ -158,7 +170,7 @@ impl PacketLink {
             level: class.level,
             buckets: class.limits.iter().copied().map(DebtBucket::full).collect(),
             items: VecDeque::new(),
-            deficit: i128::from(parameters.packet),
+            deficit: parameters.packet,
             turn: 0,
         };
         let classes = parameters.classes.iter().map(queue).collect();
@@ -205,19 +217,9 @@ impl PacketLink {
         if self.is_stepwise {
             return left.min(self.packet);
         }
-        let mut buckets = own.buckets.clone();
-        let mut length = left.min(self.packet);
-        charge(&mut buckets, now, length);
-        while length < left {
-            let next = now + length;
-            if next >= until || buckets.iter().any(|bucket| bucket.due() > next) {
-                break;
-            }
-            let time = (left - length).min(self.packet);
-            charge(&mut buckets, next, time);
-            length += time;
-        }
-        length
+        let begin_before = (until - now).div_ceil(self.packet);
+        let paid = own.buckets.iter().map(|bucket| bucket.packets_until_debt(now, self.packet));
+        left.min(paid.fold(begin_before, u64::min).saturating_mul(self.packet))
     }
 
     /// Ends the run with the packet in transmission if a class that has an item now may be chosen after it.
@@ -246,17 +248,14 @@ impl PacketLink {
     fn finish(&mut self) {
         let Some(Run { class, begun, length }) = self.sending.take() else { return };
         let queue = &mut self.classes[class];
-        let mut sent = 0;
-        while sent < length {
-            let time = (length - sent).min(self.packet);
-            queue.charge(begun + sent, time);
-            queue.deficit -= i128::from(time);
-            if queue.deficit < 0 {
-                queue.deficit += i128::from(self.packet);
-                self.turns += 1;
-                queue.turn = self.turns;
-            }
-            sent += time;
+        for bucket in &mut queue.buckets {
+            bucket.charge(begun, length, self.packet);
+        }
+        let turns = length.saturating_sub(queue.deficit).div_ceil(self.packet);
+        queue.deficit = queue.deficit + turns * self.packet - length;
+        if turns > 0 {
+            self.turns += turns;
+            queue.turn = self.turns;
         }
         let Some((_, left)) = queue.items.front_mut() else { return };
         *left -= length;
