@@ -74,15 +74,17 @@ fn default_best_effort_request() -> Bytes {
     Bytes(1 << 20)
 }
 
-/// Frame of an Ethernet with its header: `apply` makes shaped devices send nothing larger.
 fn default_packet() -> Bytes {
-    Bytes(1514)
+    FRAME
 }
 
 /// An allowance for one more hop.
 fn default_proxy() -> Nanos {
     Nanos(200_000)
 }
+
+/// Frame of an Ethernet with its header: `apply` makes shaped devices send nothing larger.
+pub const FRAME: Bytes = Bytes(1514);
 
 /// A workload that asks for a guarantee.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -18,7 +18,7 @@ mod stage;
 mod verdict;
 
 pub use circular_trace::{Arrives, CircularTrace, CircularTraceError};
-pub use cluster::{Cluster, DEFAULT_SAFETY_MARGIN, ServerClass, WorkloadSpec};
+pub use cluster::{Cluster, DEFAULT_SAFETY_MARGIN, FRAME, ServerClass, WorkloadSpec};
 pub use error::{Blame, OperationError};
 pub use job::Job;
 pub use latency_model::{

@@ -45,7 +45,8 @@ fn of(w: &Value) -> Admitted {
     }
 }
 
-/// How a server of a plan is used, if its bounds count it, and the times on its links of a packet and of the burst.
+/// Returns how a server of a plan is used if its bounds count that, with the times of a packet and of the burst on its
+/// links.
 fn enforcement<'a>(plan: &'a Value, server: &str) -> Option<(&'a Value, (f64, f64))> {
     let servers = plan["servers"].as_array().expect("servers is a list");
     let server = servers.iter().find(|s| s["name"] == server).expect("a server of the plan");
@@ -54,7 +55,7 @@ fn enforcement<'a>(plan: &'a Value, server: &str) -> Option<(&'a Value, (f64, f6
     Some((used, (packet, field(used, "link_burst_s"))))
 }
 
-/// A field of how a server is used.
+/// Returns a field of how a server is used.
 fn field(enforcement: &Value, name: &str) -> f64 {
     enforcement[name].as_f64().unwrap_or_else(|| panic!("{name}: {enforcement}"))
 }

@@ -1,7 +1,7 @@
 //! Connections to the server behind a front, from the source address that the server expects.
 
 use super::proxy_header;
-use super::reserved_ports::{PortLease, ReservedPorts};
+use super::reserved_ports::{PortLease, ReservedPorts, is_port_taken};
 use crate::deployment::{Front, SourceAddress};
 use model::OperationError;
 use nix::sys::socket::setsockopt;
@@ -15,8 +15,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Maximum number of ports tried; one may be in use or in TIME_WAIT.
-const ATTEMPTS: usize = 64;
 /// Ports below this one need privileges.
 const RESERVED_END: u16 = 1024;
 /// Documentation addresses (RFC 5737, RFC 3849), which belong to no host; used to try transparent binding.
@@ -102,7 +100,7 @@ impl ServerConnector {
             SourceAddress::Client => LocalEnd { address: NOBODY[usize::from(is_ipv6)], is_transparent: true },
             SourceAddress::Proxy | SourceAddress::Reserved => LocalEnd::any(is_ipv6),
         };
-        let tried = self.try_reserved(from, |_| Ok(()));
+        let tried = self.reserved.try_ports(|port| from.bind(port));
         // A missing privilege fails before a port is found in use, so the latter proves the privilege.
         if tried.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse) {
             return Ok(());
@@ -129,11 +127,7 @@ impl ServerConnector {
                 begin_connecting(&socket, to)?;
                 Ok(BegunConnection { socket: socket.into(), port: None })
             }
-            SourceAddress::Reserved => {
-                let from = LocalEnd::any(to.is_ipv6());
-                let (socket, lease) = self.try_reserved(from, |socket| begin_connecting(socket, to))?;
-                Ok(BegunConnection { socket: socket.into(), port: Some(lease) })
-            }
+            SourceAddress::Reserved => self.begin_reserved(LocalEnd::any(to.is_ipv6())),
             SourceAddress::Client => self.begin_as(client.ok_or(io::ErrorKind::AddrNotAvailable)?),
         }
     }
@@ -151,11 +145,9 @@ impl ServerConnector {
         let from = LocalEnd { address, is_transparent: true };
         for port in [client.port(), 0] {
             if port == 0 && client.port() < RESERVED_END {
-                let (socket, lease) = self.try_reserved(from, |socket| begin_connecting(socket, to))?;
-                return Ok(BegunConnection { socket: socket.into(), port: Some(lease) });
+                return self.begin_reserved(from);
             }
-            let begun = from.bind(port).and_then(|socket| begin_connecting(&socket, to).map(|()| socket));
-            match begun {
+            match from.begin(port, to) {
                 Ok(socket) => return Ok(BegunConnection { socket: socket.into(), port: None }),
                 Err(error) if is_port_taken(error) => {}
                 Err(error) => return Err(error.into()),
@@ -164,22 +156,11 @@ impl ServerConnector {
         Err(Errno::ADDRINUSE.into())
     }
 
-    /// Returns a socket bound to a port below 1024 for which `use_socket` succeeds, trying further ports
-    /// while they are taken.
-    fn try_reserved(
-        &mut self,
-        from: LocalEnd,
-        mut use_socket: impl FnMut(&OwnedFd) -> Result<(), Errno>,
-    ) -> io::Result<(OwnedFd, PortLease)> {
-        for _ in 0..ATTEMPTS {
-            let Some(lease) = self.reserved.lease() else { break };
-            match from.bind(lease.port).and_then(|socket| use_socket(&socket).map(|()| socket)) {
-                Ok(socket) => return Ok((socket, lease)),
-                Err(error) if is_port_taken(error) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Err(io::Error::new(io::ErrorKind::AddrInUse, "no port below 1024 is free"))
+    /// Begins a connection from a port below 1024.
+    fn begin_reserved(&mut self, from: LocalEnd) -> io::Result<BegunConnection> {
+        let to = self.forward;
+        let (socket, lease) = self.reserved.try_ports(|port| from.begin(port, to))?;
+        Ok(BegunConnection { socket: socket.into(), port: Some(lease) })
     }
 }
 
@@ -188,6 +169,13 @@ impl LocalEnd {
     fn any(is_ipv6: bool) -> Self {
         let address = if is_ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
         Self { address, is_transparent: false }
+    }
+
+    /// Returns a socket that connects from a port of this address.
+    fn begin(self, port: u16, to: SocketAddr) -> Result<OwnedFd, Errno> {
+        let socket = self.bind(port)?;
+        begin_connecting(&socket, to)?;
+        Ok(socket)
     }
 
     /// Returns a socket bound to a port of this address.
@@ -217,10 +205,6 @@ fn begin_connecting(socket: &OwnedFd, to: SocketAddr) -> Result<(), Errno> {
     }
 }
 
-fn is_port_taken(error: Errno) -> bool {
-    matches!(error, Errno::ADDRINUSE | Errno::ADDRNOTAVAIL)
-}
-
 /// Opens a connection of the proxy itself, from a port below 1024 if permitted, since servers may require
 /// one.
 ///
@@ -236,24 +220,15 @@ pub(super) fn connect_for_itself(
     static CONNECTIONS: AtomicU32 = AtomicU32::new(0);
     let earlier = CONNECTIONS.fetch_add(1, Ordering::Relaxed);
     let mut ports = ReservedPorts::beginning_at(std::process::id().wrapping_add(earlier));
-    for _ in 0..ATTEMPTS {
-        let Some(lease) = ports.lease() else { break };
-        // A port of an earlier connection to the same server is refused (TIME_WAIT) only now, not when it is bound.
-        match connect_from_port(to, lease.port, timeout) {
-            Err(error) if is_port_taken(error) => {}
-            Ok(mut stream) => {
-                if announces {
-                    stream.write_all(&proxy_header::own_connection())?;
-                }
-                return Ok(stream);
-            }
-            Err(error) => return Err(error.into()),
-        }
+    let (mut stream, _) = ports.try_ports(|port| connect_from_port(to, port, timeout))?;
+    if announces {
+        stream.write_all(&proxy_header::own_connection())?;
     }
-    Err(io::Error::new(io::ErrorKind::AddrInUse, "no port below 1024 is free"))
+    Ok(stream)
 }
 
-/// Opens a connection from a port, or from any where the process may not use that one.
+/// Opens a connection from a port, or from any where the process may not use that one. A port of an earlier
+/// connection to the same server is refused (TIME_WAIT) when it connects, not when it is bound.
 fn connect_from_port(to: SocketAddr, port: u16, timeout: Duration) -> Result<TcpStream, Errno> {
     let socket = new_socket(to.is_ipv6(), SocketFlags::empty())?;
     for kind in [Timeout::Send, Timeout::Recv] {

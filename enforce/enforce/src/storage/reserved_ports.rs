@@ -1,11 +1,15 @@
 //! Ports below 1024 for connections to a server that trusts only root.
 
+use rustix::io::Errno;
+use std::io;
 use std::sync::{Arc, Weak};
 
 /// Lowest port used: services have most of those below.
 const FIRST: u16 = 512;
 /// Number of ports used.
 const COUNT: u16 = 512;
+/// Maximum number of ports tried; one may be in use or in TIME_WAIT.
+const ATTEMPTS: usize = 64;
 
 /// Ports in use by connections of this proxy to one server.
 ///
@@ -41,6 +45,25 @@ impl ReservedPorts {
         Some(PortLease { port, _holder: holder })
     }
 
+    /// Returns what `attempt` makes of the first port that is not taken, with that port.
+    ///
+    /// # Errors
+    /// If an attempt fails otherwise, or all ports are taken.
+    pub(super) fn try_ports<T>(
+        &mut self,
+        mut attempt: impl FnMut(u16) -> Result<T, Errno>,
+    ) -> io::Result<(T, PortLease)> {
+        for _ in 0..ATTEMPTS {
+            let Some(lease) = self.lease() else { break };
+            match attempt(lease.port) {
+                Ok(made) => return Ok((made, lease)),
+                Err(error) if is_port_taken(error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::AddrInUse, "no port below 1024 is free"))
+    }
+
     /// Returns the next free port.
     pub(super) fn lease(&mut self) -> Option<PortLease> {
         let count = self.holders.len();
@@ -53,6 +76,11 @@ impl ReservedPorts {
         let below_top = u16::try_from(place).expect("fewer than ports");
         Some(PortLease { port: FIRST + COUNT - 1 - below_top, _holder: holder })
     }
+}
+
+/// Returns true if a connection from another port may succeed.
+pub(super) fn is_port_taken(error: Errno) -> bool {
+    matches!(error, Errno::ADDRINUSE | Errno::ADDRNOTAVAIL)
 }
 
 #[cfg(test)]

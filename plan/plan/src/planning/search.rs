@@ -6,7 +6,7 @@ use crate::planning::kept::{KeptServer, kept_changes, kept_servers};
 use crate::planning::names::{ServerNames, fresh_names};
 use crate::planning::recipe::PlanningRecipe;
 use crate::planning::solution::PlannedCluster;
-use model::{OperationError, Policy};
+use model::{FRAME, OperationError, Policy};
 use operation::ProgressObserver;
 use placement::{
     ClassInputs, ClassVariant, Fleet, Normalisation, Placement, PlacementOrder, PlannedServer, PlanningClass,
@@ -18,8 +18,6 @@ use workload::Footprint;
 use workload::burst::EnvelopeReduction;
 use workload::profile_file::base_latency;
 
-/// The largest packet where `apply` shapes the link: a frame of an Ethernet.
-const FRAME: Bytes = Bytes(1514);
 /// Logarithm of the smallest best-effort request that is suggested besides none at all: 4 KiB.
 const SMALLEST_REQUEST_LOG2: u32 = 12;
 /// Advice takes a search for each refused workload; of more, the first get it.

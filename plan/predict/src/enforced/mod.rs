@@ -5,14 +5,14 @@
 //!
 //! - [`BegunWork::WorstCase`]: the bound is that of the analysis of enforced servers alone, for every request.
 //! - [`BegunWork::EveryClass`], for bounds at a percentile: all that may be begun when a request comes, whoever sent it, is
-//!   work that nobody overtakes ([`LatencyModel::predict_behind`]). On a link that is its shaper's burst, a packet on its
-//!   way and one of each class of traffic, best effort and the link's own included. With c channels a request that leaves the device may have
-//!   been served c times as long as the whole device takes, and up to c requests of the device are met again on the way
-//!   out, each of them with at most the largest device time.
-//! - [`BegunWork::OnePacket`], for estimates: a packet and the burst of the shaper on each link, the requests at the device, and the request's own
-//!   service, each at its largest, are added to the latency. This is an allowance and no bound: what comes of higher
-//!   priorities while they are done is not counted again. The packets that classes may send before their turn come once
-//!   in twelve seconds each, which a percentile does not see.
+//!   work that no request overtakes ([`LatencyModel::predict_behind`]). On a link that is its shaper's burst, a packet on
+//!   its way and one of each class of traffic, best effort and the link's own included. With c channels a request that
+//!   leaves the device may have been served c times as long as the whole device takes, and up to c requests of the device
+//!   are met again on the way out, each of them with at most the largest device time.
+//! - [`BegunWork::OnePacket`], for estimates: a packet and the burst of the shaper on each link, the requests at the
+//!   device, and the request's own service, each at its largest, are added to the latency. This is an allowance and no
+//!   bound: what comes of higher priorities while they are done is not counted again. The packets that classes may send
+//!   before their turn come once in twelve seconds each, which a percentile does not see.
 //!
 //! The worst case of enforced servers holds for every percentile: the lesser of the two counts.
 

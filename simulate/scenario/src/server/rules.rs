@@ -9,7 +9,7 @@
 //! network, packets beyond the limits wait, as HTB queues hold back traffic that exceeds their rate
 //! (§2.2.2).
 
-use super::storage_server::{PACKET_BYTES, StorageServer};
+use super::storage_server::{StorageServer, packet_bytes};
 use super::workload::SimulatedWorkload;
 use crate::discipline_text::parse_discipline;
 use ::discipline::enforce::{EnforcementRules as Enforced, FlowRules, LARGEST_WITH_LEVEL, OverLimit};
@@ -242,7 +242,7 @@ fn policy_discipline(
         placed.and_then(|placed| stage_rules(placed, stage, server))
     };
     if stage != Stage::Storage {
-        let packet = enforcement.map_or(PACKET_BYTES, |enforcement| enforcement.packet_bytes);
+        let packet = packet_bytes(enforcement);
         let class = |workload| match guaranteed(workload) {
             Some(FlowRules { level, limits, .. }) => PacketClass { level, limits },
             None => PacketClass::best_effort(),

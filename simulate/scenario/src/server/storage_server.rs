@@ -1,12 +1,14 @@
 //! The device of a storage server and its network links.
 
-use ::model::{CHANNELS_MAX, Condition, Op, Request, ServerConditions, ServerEnforcement, Stage};
+use ::model::{CHANNELS_MAX, Condition, FRAME, Op, Request, ServerConditions, ServerEnforcement, Stage};
 use ::workload::device::{DeviceModel, NetworkModel, PathWork, StorageProfile};
 use discipline::enforce::{DeviceUsage, OwnerBounds, ProfileBounds};
 use units::{ByteRate, Bytes, Nanos};
 
-/// Size of a network packet if the policy does not state it: the most that a sender hands over at once.
-pub(super) const PACKET_BYTES: f64 = 1514.0;
+/// Returns the size of a network packet: if no policy states it, the most that a sender hands over at once.
+pub(super) fn packet_bytes(policy: Option<&ServerEnforcement>) -> f64 {
+    policy.map_or(FRAME.0 as f64, |policy| policy.packet_bytes)
+}
 
 /// A device behind a network link.
 #[derive(Debug, Clone)]
@@ -63,7 +65,7 @@ impl StorageServer {
             .conditions()
             .with(Condition::Channels, Some(self.channels))
             .with(Condition::Network, Some(self.network.bytes_per_sec()))
-            .with(Condition::Packet, Some(policy.map_or(PACKET_BYTES, |policy| policy.packet_bytes)))
+            .with(Condition::Packet, Some(packet_bytes(policy)))
             // Requests take no time in the proxy of a simulation.
             .with(Condition::ProxyTime, Some(0.0))
             .with(Condition::ProfileName, Some(self.profile.name()))
