@@ -1,7 +1,7 @@
 //! Decisions on workloads: which server takes one, and what that changes.
 //!
-//! Servers in use are tried from the least loaded, and then an empty one, each by the planner alone: a decision takes
-//! the time of the few servers that are tried, however many there are. Workloads are never moved. A workload that leaves
+//! Servers in use are tried from the least loaded, and then an empty one of each class, each by the planner alone: a
+//! decision takes the time of the few servers that are tried, however many there are. Workloads are never moved. A workload that leaves
 //! takes its limits with it, and the others keep theirs until a newcomer changes them.
 
 use crate::command::CommandError;
@@ -23,7 +23,7 @@ struct Candidate<'a> {
     name: &'a str,
     server: &'a ServerState,
     kind: &'a ServerKind,
-    members: Vec<u64>,
+    members: &'a [u64],
 }
 
 /// Course of a decision.
@@ -35,6 +35,18 @@ struct Trials<'a> {
     emptiest: Option<Candidate<'a>>,
     /// Reasons other than a lack of room, by server.
     others: Vec<String>,
+    /// Number of further servers with such reasons.
+    more: usize,
+}
+
+impl Trials<'_> {
+    fn refuse(&mut self, server: &str, reason: &str) {
+        if self.others.len() < REASONS_MAX {
+            self.others.push(format!("{server}: {reason}"));
+        } else {
+            self.more += 1;
+        }
+    }
 }
 
 impl ClusterState {
@@ -44,38 +56,41 @@ impl ClusterState {
     /// If the request makes no sense, whatever room there is.
     pub(crate) fn decide_request(&self, request: &WorkloadRequest) -> Result<Event, CommandError> {
         self.check_request(request)?;
+        let newcomers = self.newcomers(request);
+        let others = self.room.with_address_of(&request.clients);
         let mut trials = Trials::default();
-        let mut in_use: Vec<(f64, Candidate<'_>)> = Vec::new();
-        let mut empty = None;
-        for name in &self.placing {
-            match self.candidate(name, request) {
-                Err(reason) => trials.others.push(format!("{name}: {reason}")),
-                Ok(candidate) => {
-                    trials.suited += 1;
-                    let newcomer = self.newcomer(&candidate, request);
-                    let members = candidate.members.iter().map(|id| &self.workloads[id].planning);
-                    if candidate.members.is_empty() {
-                        empty.get_or_insert(candidate);
-                    } else if candidate.kind.carries(members.clone().chain([&newcomer])) {
-                        in_use.push((mean_load(members), candidate));
-                    }
+        let mut left = TRIALS_MAX;
+        let mut left_out = 0;
+        let mut classes_tried = BTreeSet::new();
+        for position in self.room.in_use().chain(self.room.empty()) {
+            let name = &self.placing[position];
+            let candidate = match self.candidate(name, request, &others) {
+                Ok(candidate) => candidate,
+                Err(reason) => {
+                    trials.refuse(name, &reason);
+                    continue;
                 }
+            };
+            trials.suited += 1;
+            let newcomer = &newcomers[candidate.server.class.as_str()];
+            let mut all: Vec<&PlanningWorkload> = self.planning(candidate.members).collect();
+            all.push(newcomer);
+            if candidate.members.is_empty() {
+                if !classes_tried.insert(candidate.server.class.as_str()) {
+                    continue;
+                }
+            } else if !candidate.kind.carries(all.iter().copied()) {
+                continue;
+            } else if left == 0 {
+                left_out += 1;
+                continue;
+            } else {
+                left -= 1;
             }
-        }
-        in_use.sort_by(|(load, _), (other, _)| load.total_cmp(other));
-        if in_use.len() > TRIALS_MAX {
-            let left_out = in_use.len() - TRIALS_MAX;
-            trials.others.push(format!("{left_out} servers with more load were not tried"));
-        }
-        let tried = in_use.into_iter().take(TRIALS_MAX).map(|(_, candidate)| candidate);
-        for candidate in tried.chain(empty) {
-            let newcomer = self.newcomer(&candidate, request);
-            let members = candidate.members.iter().map(|id| &self.workloads[id].planning);
-            let all: Vec<&PlanningWorkload> = members.chain([&newcomer]).collect();
             if let Ok(plan) = candidate.kind.fit(candidate.name, &all) {
-                match self.admission(&candidate, request, &newcomer, &plan) {
+                match self.admission(&candidate, request, newcomer, &plan) {
                     Ok(admission) => return Ok(Event::WorkloadAdmitted(Box::new(admission))),
-                    Err(reason) => trials.others.push(format!("{}: {reason}", candidate.name)),
+                    Err(reason) => trials.refuse(name, &reason),
                 }
             }
             let fewest = trials.emptiest.as_ref().map_or(usize::MAX, |emptiest| emptiest.members.len());
@@ -83,7 +98,10 @@ impl ClusterState {
                 trials.emptiest = Some(candidate);
             }
         }
-        let reason = self.refusal(request, &trials);
+        if left_out > 0 {
+            trials.others.push(format!("{left_out} servers with more load were not tried"));
+        }
+        let reason = self.refusal(&newcomers, &trials);
         Ok(Event::WorkloadRefused { request: request.record(), reason })
     }
 
@@ -191,7 +209,12 @@ impl ClusterState {
     ///
     /// # Errors
     /// The reason why it cannot, whatever room it has.
-    fn candidate<'a>(&'a self, name: &'a str, request: &WorkloadRequest) -> Result<Candidate<'a>, String> {
+    fn candidate<'a>(
+        &'a self,
+        name: &'a str,
+        request: &WorkloadRequest,
+        with_its_addresses: &BTreeSet<u64>,
+    ) -> Result<Candidate<'a>, String> {
         let server = &self.servers[name];
         let class = &server.class;
         let kind = self.kinds.get(class).ok_or_else(|| format!("class '{class}' is not described"))?;
@@ -208,12 +231,11 @@ impl ClusterState {
             };
             self.check_agent(host, None)?;
         }
-        let members = server.chain.latest().members.clone();
-        let of_others = members.iter().filter(|id| self.workloads[id].gone.is_none());
-        let mut of_others = of_others.map(|id| &self.workloads[id].request);
-        match of_others.find(|other| share_a_client(&other.clients, &request.clients)) {
+        let on_server = with_its_addresses.iter().map(|id| &self.workloads[id]);
+        let mut on_server = on_server.filter(|workload| workload.server == name);
+        match on_server.find(|other| share_a_client(&other.request.clients, &request.clients)) {
             Some(_) => Err("a client has the address and the export of another workload's".to_owned()),
-            None => Ok(Candidate { name, server, kind, members }),
+            None => Ok(Candidate { name, server, kind, members: &server.chain.latest().members }),
         }
     }
 
@@ -234,9 +256,20 @@ impl ClusterState {
         Ok(())
     }
 
-    fn newcomer(&self, candidate: &Candidate<'_>, request: &WorkloadRequest) -> PlanningWorkload {
-        let footprint = &request.footprints[&candidate.server.class];
-        candidate.kind.workload(&full_name(&request.tenant, &request.name), request.slo, footprint)
+    /// Returns the workload that asks, on the classes that its trace was read for.
+    fn newcomers<'a>(&self, request: &'a WorkloadRequest) -> BTreeMap<&'a str, PlanningWorkload> {
+        let name = full_name(&request.tenant, &request.name);
+        let mut newcomers = BTreeMap::new();
+        for (class, footprint) in &request.footprints {
+            if let Some(kind) = self.kinds.get(class) {
+                newcomers.insert(class.as_str(), kind.workload(&name, request.slo, footprint));
+            }
+        }
+        newcomers
+    }
+
+    fn planning(&self, workloads: &[u64]) -> impl Iterator<Item = &PlanningWorkload> {
+        workloads.iter().map(|id| &self.workloads[id].planning)
     }
 
     /// The admission to a server with this plan.
@@ -252,7 +285,7 @@ impl ClusterState {
     ) -> Result<Admission, String> {
         let is_by_agents = self.network() == NetworkEnforcement::Agents;
         let mut workloads = BTreeMap::new();
-        for id in &candidate.members {
+        for id in candidate.members {
             let planning = &self.workloads[id].planning;
             let client = self.client_host(*id).filter(|_| is_by_agents);
             workloads.insert(planning.name.as_str(), (planning, client));
@@ -290,34 +323,22 @@ impl ClusterState {
         }
     }
 
-    fn refusal(&self, request: &WorkloadRequest, trials: &Trials<'_>) -> String {
+    fn refusal(&self, newcomers: &BTreeMap<&str, PlanningWorkload>, trials: &Trials<'_>) -> String {
         let mut reasons = Vec::new();
         if trials.suited > 0 && trials.emptiest.is_none() {
             reasons.push(format!("its mean load is more than any of {} servers has left", trials.suited));
         }
         if let Some(emptiest) = &trials.emptiest {
-            let members: Vec<&PlanningWorkload> =
-                emptiest.members.iter().map(|id| &self.workloads[id].planning).collect();
-            let newcomer = self.newcomer(emptiest, request);
-            reasons.push(emptiest.kind.refusal(trials.suited, (emptiest.name, &members), &newcomer));
+            let members: Vec<&PlanningWorkload> = self.planning(emptiest.members).collect();
+            let newcomer = &newcomers[emptiest.server.class.as_str()];
+            reasons.push(emptiest.kind.refusal(trials.suited, (emptiest.name, &members), newcomer));
         }
-        let more = trials.others.len().saturating_sub(REASONS_MAX);
-        reasons.extend(trials.others.iter().take(REASONS_MAX).cloned());
-        if more > 0 {
-            reasons.push(format!("and {more} more"));
+        reasons.extend(trials.others.iter().cloned());
+        if trials.more > 0 {
+            reasons.push(format!("and {} more", trials.more));
         }
         reasons.join("; ")
     }
-}
-
-/// Returns the mean rate of some workloads at their busiest stage, fraction of its capacity.
-fn mean_load<'a>(members: impl Iterator<Item = &'a PlanningWorkload>) -> f64 {
-    let mut rates = PerStage::<f64>::default();
-    for member in members {
-        let own = &member.on_class[0].mean_rate;
-        rates = PerStage::from_fn(|stage| rates[stage] + own[stage]);
-    }
-    rates.into_array().into_iter().fold(0.0, f64::max)
 }
 
 /// Reasons of servers that a refusal names.

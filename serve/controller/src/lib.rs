@@ -19,6 +19,7 @@ mod command;
 mod event;
 mod order;
 mod reports;
+mod room;
 mod state;
 mod views;
 

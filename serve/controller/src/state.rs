@@ -5,6 +5,7 @@ use crate::event::{
     Admission, ClassesDescription, Event, HostsDescription, NetworkEnforcement, RecordedEvent, RequestRecord,
     ServerChange, TokenRecord, Withdrawal, full_name,
 };
+use crate::room::Room;
 use agent::{Abilities, Advice, AgentMode, Assignment, ServerAssignment, WorkloadClients};
 use model::Slo;
 use plan::standing::{PlanningWorkload, ServerKind};
@@ -31,6 +32,8 @@ pub struct ClusterState {
     pub(crate) servers: BTreeMap<String, ServerState>,
     /// Servers in the order in which workloads are placed on them.
     pub(crate) placing: Vec<String>,
+    /// Loads of the servers and addresses of clients, which follow from the rest.
+    pub(crate) room: Room,
     pub(crate) workloads: BTreeMap<u64, WorkloadState>,
     /// Workloads that have not been removed or withdrawn, by their name in policies.
     pub(crate) present: BTreeMap<String, u64>,
@@ -257,6 +260,10 @@ impl ClusterState {
             self.servers.insert(place.server.clone(), server);
             self.placing.push(place.server.clone());
         }
+        self.room.place(&self.placing);
+        for name in self.placing.clone() {
+            self.weigh(&name);
+        }
         self.described = Some(described.clone());
         // Servers that are gone have no workloads, and hosts no part in them.
         let epoch = self.epoch();
@@ -292,6 +299,7 @@ impl ClusterState {
             planning: kind.workload(&name, slo, footprint),
         };
         self.workloads.insert(id, workload);
+        self.room.add_clients(id, &request.clients);
         self.present.insert(name, id);
         self.decided(at_ns, request, DecisionAnswer::Admitted { workload: id });
         self.change(change)
@@ -302,6 +310,7 @@ impl ClusterState {
         let id = self.present.remove(&full).ok_or("an unknown workload is removed")?;
         self.departed.insert(full, id);
         let workload = self.workloads.get_mut(&id).expect("present ones are known");
+        self.room.remove_clients(id, &workload.request.clients);
         workload.gone = Some("it was removed".to_owned());
         let request = RequestRecord { key: None, ..workload.request.clone() };
         self.decided(at_ns, &request, DecisionAnswer::Removed);
@@ -320,6 +329,7 @@ impl ClusterState {
         }
         let server = self.servers.get_mut(&change.server).ok_or("a policy for an unknown server")?;
         server.chain.push(change.policy.clone(), members, change.order.clone());
+        self.weigh(&change.server);
         self.grant([change.server.clone()]);
         Ok(())
     }
@@ -331,6 +341,7 @@ impl ClusterState {
                 let id = self.present.remove(name).ok_or("an unknown workload is withdrawn")?;
                 self.departed.insert(name.clone(), id);
                 let workload = self.workloads.get_mut(&id).expect("present ones are known");
+                self.room.remove_clients(id, &workload.request.clients);
                 workload.gone = Some(reason.to_owned());
                 let request = RequestRecord { key: None, ..workload.request.clone() };
                 self.decided(at_ns, &request, DecisionAnswer::Withdrawn { reason: reason.to_owned() });
@@ -338,9 +349,16 @@ impl ClusterState {
             if let Some(change) = instead {
                 self.change(change)?;
             }
+            self.weigh(server);
             self.grant([server.clone()]);
         }
         Ok(())
+    }
+
+    /// Notes the load of a server by its latest policy.
+    fn weigh(&mut self, server: &str) {
+        let members = self.servers[server].chain.latest().members.iter();
+        self.room.weigh(server, members.map(|id| &self.workloads[id].planning));
     }
 
     fn decided(&mut self, at_ns: u64, request: &RequestRecord, answer: DecisionAnswer) {
