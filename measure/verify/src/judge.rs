@@ -13,6 +13,7 @@ use confidence::{design_effect, nearest_rank, quantile, t_quantile};
 use model::{Slo, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use units::Nanos;
 
 /// Minimum number of the longest latencies for an estimate of the dependence.
@@ -92,28 +93,165 @@ pub fn judge(latencies: impl IntoIterator<Item = Option<Nanos>>, slo: Slo, confi
         judgement.needed_requests = Some(needed_for_upper_end(slo, confidence, 1.0));
         return judgement;
     }
-    let fraction = slo.percentile.fraction();
     let rank = nearest_rank(slo.percentile.percent(), count);
     let effect = tail_design_effect(&by_time, &sorted, count - rank);
-    judgement.measured_s = answered(sorted[rank - 1]);
-    judgement.independent_share = 1.0 / effect;
-    if fraction >= 1.0 {
-        // A sample can show that something happens, but not that it never does.
-        judgement.ci_low_s = answered(sorted[count - 1]);
-        judgement.verdict = if over > 0 { Verdict::NotMet } else { Verdict::TooFew };
+    judgement.decide(count, over, effect, confidence, |place| SampledLatency::exact(answered(sorted[place])));
+    judgement
+}
+
+/// A latency of a sample: an interval that holds it, seconds. An end is `None` if the latency is longer than any.
+#[derive(Debug, Clone, Copy)]
+struct SampledLatency {
+    low: Option<f64>,
+    high: Option<f64>,
+}
+
+impl SampledLatency {
+    fn exact(latency: Option<f64>) -> Self {
+        Self { low: latency, high: latency }
+    }
+}
+
+/// Requests of a workload in a period, of which only numbers are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountedPeriod {
+    pub requests: u64,
+    /// Number of requests that took longer than the SLO allows.
+    pub over: u64,
+    /// Upper ends of buckets, ascending, with the number of requests in each alone. The end of a last bucket without
+    /// one is `None`.
+    pub latencies: Vec<(Option<Nanos>, u64)>,
+}
+
+/// Judges counted requests of consecutive periods as [`judge()`] judges single ones.
+///
+/// Requests over the SLO were counted exactly, so the verdict does not depend on the width of buckets. Latencies are
+/// given outward: `measured_s` and `ci_high_s` as the upper end of their buckets, `ci_low_s` as the lower one. The order
+/// within a period is not known. The longest requests of a period are taken to follow each other, which is the least
+/// favourable order.
+///
+/// # Panics
+/// Unless the confidence is strictly between 0 and 1.
+pub fn judge_counted(periods: &[CountedPeriod], slo: Slo, confidence: f64) -> Judgement {
+    let total = |of: fn(&CountedPeriod) -> u64| periods.iter().map(of).sum::<u64>();
+    let as_count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    let count = as_count(total(|period| period.requests));
+    let over = as_count(total(|period| period.over));
+    let mut judgement = Judgement::undecided(slo, count, over);
+    if count == 0 {
+        judgement.needed_requests = Some(needed_for_upper_end(slo, confidence, 1.0));
         return judgement;
     }
-    let bounds = quantile(count, fraction, confidence, effect);
-    judgement.ci_low_s = answered(sorted[bounds.low]);
-    judgement.ci_high_s = bounds.high.ok().and_then(|high| answered(sorted[high]));
-    if sorted[bounds.low] > allowed {
-        judgement.verdict = Verdict::NotMet;
-    } else if bounds.high.is_ok_and(|high| sorted[high] <= allowed) {
-        judgement.verdict = Verdict::Met;
-    } else {
-        judgement.needed_requests = needed_for_verdict(over, count, slo, confidence, effect);
-    }
+    let latencies = merged(periods);
+    let rank = nearest_rank(slo.percentile.percent(), count);
+    let effect = counted_design_effect(periods, &latencies, count, count - rank);
+    judgement.decide(count, over, effect, confidence, |place| bucket_of(&latencies, place as u64));
     judgement
+}
+
+/// Buckets of all periods: upper ends, ascending, with the number of requests in each alone.
+fn merged(periods: &[CountedPeriod]) -> Vec<(u64, u64)> {
+    let mut buckets: BTreeMap<u64, u64> = BTreeMap::new();
+    for (end, requests) in periods.iter().flat_map(|period| &period.latencies) {
+        *buckets.entry(end_ns(*end)).or_default() += requests;
+    }
+    buckets.into_iter().collect()
+}
+
+fn end_ns(end: Option<Nanos>) -> u64 {
+    end.map_or(NO_ANSWER, |end| end.0)
+}
+
+/// Returns the bucket of the request at a position of the ascending sample.
+fn bucket_of(latencies: &[(u64, u64)], place: u64) -> SampledLatency {
+    let mut below = 0;
+    let mut low = Some(0.0);
+    for (end, requests) in latencies {
+        below += requests;
+        if below > place {
+            return SampledLatency { low, high: answered(*end) };
+        }
+        low = answered(*end);
+    }
+    SampledLatency { low, high: None }
+}
+
+/// The design effect of the longest latencies: the `beyond` ones above the percentile, or a few more, to the end of a
+/// bucket.
+fn counted_design_effect(
+    periods: &[CountedPeriod],
+    latencies: &[(u64, u64)],
+    count: usize,
+    beyond: usize,
+) -> f64 {
+    let events = beyond.max(TAIL_EVENTS_MIN).min(count - 1) as u64;
+    let mut longer = 0;
+    let mut threshold = 0;
+    for (end, requests) in latencies.iter().rev() {
+        if longer >= events {
+            threshold = *end;
+            break;
+        }
+        longer += requests;
+    }
+    let long = |period: &CountedPeriod| {
+        let long = period.latencies.iter().filter(|(end, _)| end_ns(*end) > threshold);
+        long.map(|(_, requests)| requests).sum::<u64>()
+    };
+    // A bucket may hide that the few requests over the SLO follow each other.
+    let over = clustered_design_effect(periods, count, |period| period.over);
+    clustered_design_effect(periods, count, long).max(over)
+}
+
+/// The design effect of events of which each period has so many, one after the other.
+fn clustered_design_effect(
+    periods: &[CountedPeriod],
+    count: usize,
+    events: impl Fn(&CountedPeriod) -> u64,
+) -> f64 {
+    let mut places = Vec::new();
+    let mut first = 0;
+    for period in periods {
+        let events = usize::try_from(events(period).min(period.requests)).unwrap_or(usize::MAX);
+        places.extend(first..first + events);
+        first += usize::try_from(period.requests).unwrap_or(usize::MAX);
+    }
+    design_effect(places, count)
+}
+
+impl Judgement {
+    /// Compares the interval of the percentile with the SLO: `count` requests with this design effect, of which `over`
+    /// took longer than it allows. `at` returns the latency at a position of the ascending sample.
+    fn decide(
+        &mut self,
+        count: usize,
+        over: usize,
+        effect: f64,
+        confidence: f64,
+        at: impl Fn(usize) -> SampledLatency,
+    ) {
+        let fraction = self.slo.percentile.fraction();
+        // Positions from here on are over the SLO.
+        let within = count - over;
+        self.measured_s = at(nearest_rank(self.percentile, count) - 1).high;
+        self.independent_share = 1.0 / effect;
+        if fraction >= 1.0 {
+            // A sample can show that something happens, but not that it never does.
+            self.ci_low_s = at(count - 1).low;
+            self.verdict = if over > 0 { Verdict::NotMet } else { Verdict::TooFew };
+            return;
+        }
+        let bounds = quantile(count, fraction, confidence, effect);
+        self.ci_low_s = at(bounds.low).low;
+        self.ci_high_s = bounds.high.ok().and_then(|high| at(high).high);
+        if bounds.low >= within {
+            self.verdict = Verdict::NotMet;
+        } else if bounds.high.is_ok_and(|high| high < within) {
+            self.verdict = Verdict::Met;
+        } else {
+            self.needed_requests = needed_for_verdict(over, count, self.slo, confidence, effect);
+        }
+    }
 }
 
 fn answered(latency: u64) -> Option<f64> {
@@ -208,5 +346,59 @@ mod tests {
         let always = judge(uniform(1000), slo("100% < 1s"), 0.95);
         assert_eq!((always.verdict, always.needed_requests), (Verdict::TooFew, None));
         assert_eq!(judge(uniform(1000), slo("100% < 50ms"), 0.95).verdict, Verdict::NotMet);
+    }
+
+    /// Latencies in buckets a quarter of a doubling apart, in periods of this many requests.
+    fn counted(latencies: &[Option<Nanos>], slo: Slo, period: usize) -> Vec<CountedPeriod> {
+        let allowed = Nanos::from_secs(slo.latency.0).unwrap().0;
+        let ends: Vec<u64> =
+            (0..97).map(|step| (1e3 * (f64::from(step) / 4.0).exp2()).round() as u64).collect();
+        let count = |latencies: &[Option<Nanos>]| {
+            let mut buckets: BTreeMap<usize, u64> = BTreeMap::new();
+            for latency in latencies {
+                let at = latency.map_or(ends.len(), |latency| ends.partition_point(|end| *end < latency.0));
+                *buckets.entry(at).or_default() += 1;
+            }
+            let over = latencies.iter().filter(|it| it.is_none_or(|it| it.0 > allowed)).count() as u64;
+            let bucket = |(at, count): (usize, u64)| (ends.get(at).map(|end| Nanos(*end)), count);
+            CountedPeriod {
+                requests: latencies.len() as u64,
+                over,
+                latencies: buckets.into_iter().map(bucket).collect(),
+            }
+        };
+        latencies.chunks(period).map(count).collect()
+    }
+
+    #[test]
+    fn counted_requests_get_the_verdict_of_single_ones() {
+        let latencies = uniform(20_000);
+        for (text, verdict) in [
+            ("99% < 99.8ms", Verdict::Met),
+            ("99% < 98ms", Verdict::NotMet),
+            ("99% < 99.01ms", Verdict::TooFew),
+            ("100% < 1s", Verdict::TooFew),
+            ("100% < 50ms", Verdict::NotMet),
+        ] {
+            let slo = slo(text);
+            let single = judge(latencies.iter().copied(), slo, 0.95);
+            // Periods of one request keep the order.
+            let counted = judge_counted(&counted(&latencies, slo, 1), slo, 0.95);
+            assert_eq!((single.verdict, counted.verdict), (verdict, verdict), "{text}");
+            assert_eq!((single.over, single.requests), (counted.over, counted.requests));
+            assert!(counted.measured_s >= single.measured_s && counted.ci_low_s <= single.ci_low_s);
+        }
+    }
+
+    #[test]
+    fn an_unknown_order_never_makes_a_verdict_more_certain() {
+        let slo = slo("99% < 98.7ms");
+        let latencies = uniform(20_000);
+        let ordered = judge_counted(&counted(&latencies, slo, 1), slo, 0.95);
+        assert_eq!(ordered.verdict, Verdict::NotMet);
+        let hidden = judge_counted(&counted(&latencies, slo, 700), slo, 0.95);
+        assert!(hidden.independent_share < 0.5 * ordered.independent_share, "{hidden:?}");
+        assert_eq!((hidden.verdict, hidden.over), (Verdict::TooFew, ordered.over));
+        assert_eq!(judge_counted(&[], slo, 0.95).requests, 0);
     }
 }

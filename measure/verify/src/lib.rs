@@ -5,6 +5,7 @@
 //!
 //! - [`judge()`]: is an SLO met, not met, or are there too few requests to say? It takes into account that requests which
 //!   meet in a queue depend on each other.
+//! - [`judge_counted`]: the same for requests that were only counted, by latency and in periods.
 //! - [`measure_conformance`], [`ConformanceMeter`]: does a stream of work conform to a token bucket, and if not, since when
 //!   and by how much?
 //! - [`summarize_lags`]: was load sent at its intended times, so that the measurement describes the
@@ -31,7 +32,7 @@ pub use agreement::ServiceAgreement;
 pub use conformance::{Conformance, ConformanceMeter, ExcessPeriod, measure_conformance};
 pub use examine::examine;
 pub use finding::{BoundFinding, Finding, Findings, LagFinding, OverallVerdict, SloWindow, UnjudgedWorkload};
-pub use judge::{Judgement, judge};
+pub use judge::{CountedPeriod, Judgement, judge, judge_counted};
 pub use lag::{LagSummary, summarize_lags};
 pub use limit_check::{LimitFinding, WorkFunction};
 pub use model::Verdict;
