@@ -95,6 +95,16 @@ impl Stand {
         self.folder.run(&asked).expect_code(0).json()
     }
 
+    /// The identity of the counters, as agents ask for it.
+    fn counters(&self) -> String {
+        let mut stream = UnixStream::connect(self.folder.join("state/proxy-cache.sock")).unwrap();
+        stream.write_all(b"\"observe\"\n").unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).unwrap();
+        let reply: Value = serde_json::from_str(&reply).unwrap();
+        reply["observed"]["counters"].as_str().unwrap().to_owned()
+    }
+
     /// The number of reads and writes of all workloads.
     fn requests(&self) -> u64 {
         let status = self.status();
@@ -228,6 +238,7 @@ fn clients_of_memcached_notice_no_take_over() {
     });
     // Half a request is sent before, and half after.
     let mut halved = connect(address);
+    let counters = stand.counters();
     let mut counted = 0;
     let mut longest = Duration::ZERO;
     for round in 0..TAKE_OVERS {
@@ -239,6 +250,7 @@ fn clients_of_memcached_notice_no_take_over() {
         assert_eq!(status["take_overs"], round as u64 + 1);
         let requests = stand.requests();
         assert!(requests >= counted, "counters fall: {requests} after {counted}");
+        assert_eq!(stand.counters(), counters, "they are continued");
         counted = requests;
     }
     let calls = load.end();
@@ -247,6 +259,8 @@ fn clients_of_memcached_notice_no_take_over() {
     let sent: u64 = calls[..4].iter().map(|(count, _)| 2 * count).sum();
     assert!(stand.requests() >= sent, "{} of at least {sent} requests are counted", stand.requests());
     assert_eq!(stand.status()["cut"], 0);
+    let other = Stand::new("memcached", server, None);
+    assert_ne!(other.counters(), counters, "another proxy counts for itself");
 }
 
 #[test]

@@ -84,6 +84,13 @@ impl ExponentialCounts {
         self.sum_ns as f64 / 1e9
     }
 
+    /// Returns the buckets that hold times: their upper ends in nanoseconds, `None` for the one without an end, and the
+    /// number of times in each alone.
+    pub fn filled_buckets(&self) -> impl Iterator<Item = (Option<u64>, u64)> {
+        let ends = self.scale.0.iter().copied().map(Some).chain([None]);
+        ends.zip(self.buckets.iter().copied()).filter(|(_, count)| *count > 0)
+    }
+
     /// The upper end of each bucket in seconds with the number of times in it alone; the last end is [`f64::MAX`], which
     /// stands for infinity where histograms are encoded.
     pub fn buckets(&self) -> Vec<(f64, u64)> {

@@ -17,4 +17,4 @@ pub use buckets::{BucketScale, ExponentialCounts};
 pub use endpoint::{EndpointLimits, MetricsEndpoint};
 pub use families::{MetricFamily, encode_version};
 pub use prometheus_client;
-pub use text::exposition;
+pub use text::{CONTENT_TYPE, exposition};

@@ -5,7 +5,7 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
 /// The media type of the text.
-pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Returns the output of the collector, with `# EOF` at the end.
 ///

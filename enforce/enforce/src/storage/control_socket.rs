@@ -4,7 +4,7 @@
 use super::configurator::{ConfiguredPolicy, PolicyOrigin, ProxyConfigurator};
 use super::control::proxy_ended;
 use super::handover::VERSION;
-use super::statistics::ProxySnapshot;
+use super::statistics::{ProxiedWorkload, ProxyMetrics, ProxySnapshot};
 use super::take_over::{self, TakeOver};
 use crate::state_folder::StateFolder;
 use model::{OperationError, Policy};
@@ -49,6 +49,8 @@ enum ControlRequest {
     /// Enforce the configuration that an earlier check reported.
     Restore(Box<ConfiguredPolicy>),
     Status,
+    /// Report the counters with distributions.
+    Observe,
     /// Take over, by this version of the conversation.
     TakeOver {
         version: u32,
@@ -75,6 +77,45 @@ pub struct ProxyStatus {
     pub policy_from: PolicyOrigin,
 }
 
+/// Counters of a running proxy that another process adds up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProxyObservation {
+    /// Identity of the counters: with another one they have begun at zero.
+    pub counters: String,
+    /// Number of requests in the queue.
+    pub waiting: u64,
+    /// Number of requests outstanding at the server's device.
+    pub outstanding: u64,
+    pub workloads: Vec<ObservedTraffic>,
+}
+
+/// Counters of a workload with the distribution of its latencies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ObservedTraffic {
+    #[serde(flatten)]
+    pub counted: ProxiedWorkload,
+    /// Numbers of reads and writes by the time from their arrival to their reply. Each pair is the upper end of a
+    /// bucket in nanoseconds (`None` for the last) and the number in it alone. Empty buckets are left out.
+    pub latencies: Vec<(Option<u64>, u64)>,
+}
+
+impl From<ProxyMetrics> for ProxyObservation {
+    fn from(metrics: ProxyMetrics) -> Self {
+        let ProxyMetrics { counters, snapshot, times } = metrics;
+        let workload = |counted: ProxiedWorkload| {
+            let times = times.iter().find(|times| times.workload == counted.workload);
+            let latencies = times.map_or_else(Vec::new, |times| times.answered.filled_buckets().collect());
+            ObservedTraffic { counted, latencies }
+        };
+        Self {
+            counters,
+            waiting: snapshot.waiting,
+            outstanding: snapshot.outstanding,
+            workloads: snapshot.workloads.into_iter().map(workload).collect(),
+        }
+    }
+}
+
 /// A reply on the socket.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -83,6 +124,7 @@ enum ControlReply {
     Done(bool),
     Checked(Box<ProxyCheck>),
     Status(Box<ProxyStatus>),
+    Observed(Box<ProxyObservation>),
     Error {
         message: String,
         hint: String,
@@ -306,6 +348,7 @@ fn serve_request(text: &str, proxy: &ProxyConfigurator) -> Result<ControlReply, 
             let policy_name = policy.map(|policy| policy.policy_name);
             Ok(ControlReply::Status(Box::new(ProxyStatus { snapshot, policy_name, policy_from: origin })))
         }
+        ControlRequest::Observe => Ok(ControlReply::Observed(Box::new(proxy.handle().metrics()?.into()))),
         ControlRequest::TakeOver { .. } => Err(proxy_ended()),
     }
 }
@@ -337,7 +380,7 @@ pub fn check_policy(
     match exchange(path, &request)? {
         ControlReply::Checked(check) => Ok(*check),
         ControlReply::Error { message, hint } => Err(OperationError::input(message).hint(hint)),
-        ControlReply::Done(_) | ControlReply::Status(_) => Err(proxy_ended()),
+        _ => Err(proxy_ended()),
     }
 }
 
@@ -353,7 +396,7 @@ fn done(reply: ControlReply) -> Result<bool, OperationError> {
     match reply {
         ControlReply::Done(is_change) => Ok(is_change),
         ControlReply::Error { message, hint } => Err(OperationError::input(message).hint(hint)),
-        ControlReply::Checked(_) | ControlReply::Status(_) => Err(proxy_ended()),
+        _ => Err(proxy_ended()),
     }
 }
 
@@ -365,7 +408,19 @@ pub fn query_status(path: &Path) -> Result<ProxyStatus, OperationError> {
     match exchange(path, &ControlRequest::Status)? {
         ControlReply::Status(status) => Ok(*status),
         ControlReply::Error { message, hint } => Err(OperationError::machine(message).hint(hint)),
-        ControlReply::Done(_) | ControlReply::Checked(_) => Err(proxy_ended()),
+        _ => Err(proxy_ended()),
+    }
+}
+
+/// Returns the counters of the proxy that listens at `path`, with distributions.
+///
+/// # Errors
+/// If no proxy listens there, or it is of a version without this question.
+pub fn query_observation(path: &Path) -> Result<ProxyObservation, OperationError> {
+    match exchange(path, &ControlRequest::Observe)? {
+        ControlReply::Observed(observation) => Ok(*observation),
+        ControlReply::Error { message, hint } => Err(OperationError::machine(message).hint(hint)),
+        _ => Err(proxy_ended()),
     }
 }
 

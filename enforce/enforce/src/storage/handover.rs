@@ -31,6 +31,9 @@ pub struct HandOverDocument {
     /// Counters of the proxy: cut, turned away, released, changes.
     #[serde(default)]
     pub(super) counters: [u64; 4],
+    /// Identity of all counters; empty from a version without it.
+    #[serde(default)]
+    pub(super) counters_identity: String,
 }
 
 impl HandOverDocument {

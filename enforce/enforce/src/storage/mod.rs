@@ -70,8 +70,9 @@ mod watched_stream;
 pub use configurator::{ConfiguredPolicy, PolicyOrigin, ProxyConfigurator};
 pub use control::ProxyHandle;
 pub use control_socket::{
-    ControlSocket, ProxyCheck, ProxyStatus, check_policy, control_path, is_listening, listen_for_control,
-    query_status, restore_policy, send_policy, serve_taken_control, take_over,
+    ControlSocket, ObservedTraffic, ProxyCheck, ProxyObservation, ProxyStatus, check_policy, control_path,
+    is_listening, listen_for_control, query_observation, query_status, restore_policy, send_policy,
+    serve_taken_control, take_over,
 };
 pub use descriptors::raise_open_files;
 pub(crate) use device_conditions::storage_conditions;

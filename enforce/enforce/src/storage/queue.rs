@@ -59,6 +59,11 @@ impl DispatchTicket {
     pub(super) fn is_unexpected(&self) -> bool {
         matches!(self, Self::Enforcer(dispatch) if dispatch.is_unexpected)
     }
+
+    /// Returns true if the limits of its workload did not cover the request.
+    pub(super) fn is_beyond_limits(&self) -> bool {
+        matches!(self, Self::Enforcer(dispatch) if dispatch.is_beyond_limits)
+    }
 }
 
 /// Waiting requests, and the order in which they are dispatched.

@@ -56,6 +56,8 @@ pub(super) struct ProxyRequest {
     pub(super) sent: u64,
     /// Time after which it is overdue, nanoseconds.
     pub(super) patience: u64,
+    /// True if the limits of its workload did not cover it when it was dispatched.
+    pub(super) is_beyond_limits: bool,
 }
 
 /// Event that completes a request.

@@ -26,7 +26,7 @@ use discipline::Limit;
 use discipline::enforce::{EARLY_BEST_EFFORT, EnforcementRules, FlowRules, LARGEST_WITH_LEVEL, OverLimit};
 use model::{OperationError, Policy, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
-use units::Bytes;
+use units::{Bytes, Nanos};
 use workload::device::StorageProfile;
 
 /// Rate of best-effort control requests, in nanoseconds of device time per second: a hundredth of the
@@ -47,6 +47,8 @@ pub(super) struct ProxyRules {
     fronts: Vec<Front>,
     /// Maximum number of sequential writes dispatched together; 1 for none.
     pub(super) batch: u32,
+    /// Latencies of the SLOs of admitted workloads by flow, nanoseconds.
+    pub(super) allowed_ns: BTreeMap<u32, u64>,
     /// Differences of the hosts file from the policy's assumptions.
     pub(super) warnings: Vec<String>,
 }
@@ -110,7 +112,11 @@ impl ProxyRules {
             policy.map(|policy| unsafe_conditions(policy, server, storage, profile)).unwrap_or_default();
         let clients = ClientTable::new(clients);
         let batch = used.batch;
-        Ok(Self { rules, clients, allowed, fronts, batch, warnings })
+        let promised = workloads.iter().filter(|workload| workload.admitted && may_use(workload, server));
+        let allowed_ns =
+            promised.filter_map(|it| Some((names.flow(&it.name), Nanos::from_secs(it.slo.latency.0)?.0)));
+        let allowed_ns = allowed_ns.collect();
+        Ok(Self { rules, clients, allowed, fronts, batch, allowed_ns, warnings })
     }
 }
 

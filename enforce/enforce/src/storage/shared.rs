@@ -183,6 +183,7 @@ impl SharedState {
     pub(super) fn note_sent(&mut self, number: u32, ticket: DispatchTicket) {
         let request = self.requests.get_mut(number);
         request.patience = self.overdue.note_sent(request.cost);
+        request.is_beyond_limits = ticket.is_beyond_limits();
         (request.sent, request.state) = (self.now, RequestState::Outstanding(ticket));
     }
 
@@ -249,7 +250,8 @@ impl SharedState {
             self.requests.get_mut(number).class = RequestClass::Read(Bytes(reply.bytes));
             self.cost(data_flow(flow)).learn_reply(reply.bytes, requested.keys);
         }
-        self.statistics.observe(self.requests.get(number), is_error, self.now, &self.names);
+        let allowed = self.enforced.allowed_ns.get(&data_flow(flow)).copied();
+        self.statistics.observe(self.requests.get(number), is_error, allowed, self.now, &self.names);
     }
 }
 

@@ -8,6 +8,7 @@ use model::{Observation, Observations, Op, RequestOutcome};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::mpsc::SyncSender;
 use units::Nanos;
 use wire::RequestClass;
@@ -30,6 +31,16 @@ pub struct ProxiedWorkload {
     /// dispatch. No bound accounts for them; they were dispatched while no other request was at the device.
     #[serde(default)]
     pub unexpected: u64,
+    /// Number of reads and writes that took longer in the proxy and the server than the whole SLO of the policy allows.
+    #[serde(default)]
+    pub late: u64,
+    /// Number of reads and writes that the limits of the policy did not cover: the token buckets were empty, or the
+    /// request was larger than the largest with a level.
+    #[serde(default)]
+    pub beyond_limits: u64,
+    /// Total time that reads and writes beyond the limits waited in the proxy, seconds.
+    #[serde(default)]
+    pub beyond_limits_waited_s: f64,
     /// Total time that reads and writes waited in the proxy, seconds.
     pub waited_s: f64,
     /// Longest time that a read or write waited in the proxy, seconds.
@@ -87,6 +98,9 @@ pub struct WorkloadTimes {
 /// Counters of a proxy at one instant, with distributions.
 #[derive(Debug, Clone)]
 pub struct ProxyMetrics {
+    /// Identity of the counters, which only rise. A process that takes over continues them under the same identity;
+    /// one that starts anew has another.
+    pub counters: String,
     pub snapshot: ProxySnapshot,
     /// Workloads that have sent reads or writes, in the order of their flows.
     pub times: Vec<WorkloadTimes>,
@@ -150,6 +164,8 @@ struct TrafficCounts {
 /// Counters that the sessions and the engine advance, and the record of requests.
 #[derive(Debug)]
 pub(super) struct ProxyStatistics {
+    /// Identity of the counters.
+    pub(super) identity: String,
     traffic: TrafficCounts,
     pub(super) cut: u64,
     pub(super) turned_away: u64,
@@ -171,6 +187,7 @@ impl ProxyStatistics {
     /// Creates zero counters and a record of at most `record` requests; `recording` receives all of them.
     pub(super) fn new(record: usize, recording: Option<SyncSender<ProxiedRequest>>) -> Self {
         Self {
+            identity: new_identity(),
             traffic: TrafficCounts::new(),
             cut: 0,
             turned_away: 0,
@@ -181,11 +198,13 @@ impl ProxyStatistics {
         }
     }
 
-    /// Counts a request that was answered at `now`, or that has no reply and was forwarded.
+    /// Counts a request that was answered at `now`, or that has no reply and was forwarded. `allowed` is the latency of
+    /// its workload's SLO, nanoseconds.
     pub(super) fn observe(
         &mut self,
         request: &ProxyRequest,
         is_error: bool,
+        allowed: Option<u64>,
         now: u64,
         names: &WorkloadNames,
     ) {
@@ -208,6 +227,11 @@ impl ProxyStatistics {
         traffic.waited_s += waited_s;
         traffic.waited_max_s = traffic.waited_max_s.max(waited_s);
         traffic.served_s += (end - sent).as_secs();
+        traffic.late += u64::from(allowed.is_some_and(|allowed| (end - intended).0 > allowed));
+        if request.is_beyond_limits {
+            traffic.beyond_limits += 1;
+            traffic.beyond_limits_waited_s += waited_s;
+        }
         answered.add((end - intended).0);
         waited.add((sent - intended).0);
         // `take_observations` assigns the workload's index, when all workloads are known.
@@ -253,8 +277,12 @@ impl ProxyStatistics {
             let is_unknown = counted.workload == UNKNOWN_WORKLOAD;
             let flow = if is_unknown { UNKNOWN_FLOW } else { names.flow(&counted.workload) };
             let traffic = self.traffic.of(flow);
-            add_times(&mut traffic.answered, &answered);
+            let has_buckets = add_times(&mut traffic.answered, &answered);
             add_times(&mut traffic.waited, &waited);
+            if !has_buckets {
+                // Counters of one identity never fall.
+                self.identity = new_identity();
+            }
             traffic.counted = ProxiedWorkload { workload: String::new(), ..counted };
         }
     }
@@ -335,6 +363,11 @@ impl ObservationRecord {
     }
 }
 
+/// Returns a random identity. The keys of hash maps come from the system's source of randomness.
+fn new_identity() -> String {
+    format!("{:016x}", RandomState::new().build_hasher().finish())
+}
+
 fn workload_name(names: &WorkloadNames, flow: u32) -> String {
     names.name(flow).unwrap_or(UNKNOWN_WORKLOAD).to_owned()
 }
@@ -346,8 +379,8 @@ fn times_record(counts: &ExponentialCounts) -> TimesRecord {
     TimesRecord { buckets: buckets.to_vec(), sum_s, sum_rest_ns }
 }
 
-fn add_times(counts: &mut ExponentialCounts, record: &TimesRecord) {
+/// Adds times of another proxy. Another version may have other buckets: then nothing is added, and the answer is false.
+fn add_times(counts: &mut ExponentialCounts, record: &TimesRecord) -> bool {
     let sum_ns = u128::from(record.sum_s) * NS_PER_S + u128::from(record.sum_rest_ns);
-    // Another version may have other buckets; its times are left out.
-    let _ = counts.add_parts(&record.buckets, sum_ns);
+    counts.add_parts(&record.buckets, sum_ns)
 }

@@ -69,16 +69,41 @@ impl FlowQueue {
     pub(super) fn update_due(
         &mut self,
         now: u64,
-        slab: &WaitingSlab,
+        slab: &mut WaitingSlab,
         buckets: &mut TokenBuckets,
         may_estimate: bool,
     ) {
-        self.due = self.candidate.and_then(|candidate| {
-            let candidate = slab.get(candidate);
-            if candidate.cost > self.largest || (candidate.is_estimate && !may_estimate) {
-                return None;
-            }
-            Some((buckets.ready_at(now, candidate.cost)?, candidate.number))
-        });
+        let (due, lacks_tokens) = self.due_of_candidate(now, slab, buckets, may_estimate);
+        self.due = due;
+        if lacks_tokens && let Some(candidate) = self.candidate {
+            slab.get_mut(candidate).has_lacked_tokens = true;
+        }
+    }
+
+    /// Returns when the limiter lets the candidate pass, and true if the buckets lack tokens for it.
+    #[inline]
+    pub(super) fn due_of_candidate(
+        &self,
+        now: u64,
+        slab: &WaitingSlab,
+        buckets: &mut TokenBuckets,
+        may_estimate: bool,
+    ) -> (Option<(u64, u64)>, bool) {
+        let Some(candidate) = self.candidate else { return (None, false) };
+        let candidate = slab.get(candidate);
+        if candidate.cost > self.largest {
+            return (None, false);
+        }
+        let ready = buckets.ready_at(now, candidate.cost);
+        let lacks_tokens = ready.is_none_or(|ready| ready > now);
+        // A wait for the settlement of other estimates says nothing about the limits.
+        let has_turn = !candidate.is_estimate || may_estimate;
+        (ready.filter(|_| has_turn).map(|ready| (ready, candidate.number)), lacks_tokens)
+    }
+
+    /// Returns true for a cost beyond the largest request that has a level.
+    #[inline]
+    pub(super) fn is_too_large(&self, cost: u64) -> bool {
+        cost > self.largest
     }
 }

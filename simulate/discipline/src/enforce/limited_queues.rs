@@ -100,7 +100,7 @@ impl LimitedQueues {
         let may_estimate = self.limiters[limiter].may_estimate(self.unsettled_max);
         let FlowLimiter { buckets, members, .. } = &mut self.limiters[limiter];
         for place in members {
-            self.flows[*place].update_due(now, &self.slab, buckets, may_estimate);
+            self.flows[*place].update_due(now, &mut self.slab, buckets, may_estimate);
         }
     }
 
@@ -124,7 +124,7 @@ impl LimitedQueues {
         let flow = &mut self.flows[place];
         let limiter = &mut self.limiters[flow.limiter];
         let may_estimate = limiter.may_estimate(self.unsettled_max);
-        flow.update_due(now, &self.slab, &mut limiter.buckets, may_estimate);
+        flow.update_due(now, &mut self.slab, &mut limiter.buckets, may_estimate);
     }
 
     /// Appends a request to its flow's queue. A request of a known flow keeps the tokens that it took;

@@ -124,6 +124,9 @@ pub struct DispatchedRequest {
     /// True if it is best effort and costs more than the rules assume for best effort: the bounds do not
     /// cover it.
     pub is_unexpected: bool,
+    /// True if its flow's limits did not cover it when it was its turn: its buckets lacked tokens, or it costs more
+    /// than the largest request of a level.
+    pub is_beyond_limits: bool,
     operation: DeviceOperation,
     bytes: u64,
     charge: TokenCharge,
@@ -186,8 +189,19 @@ impl Enforcer {
         let taken = None;
         let arrived = now;
         let since = now;
-        let request =
-            QueuedRequest { id, flow, operation, cost, is_estimate, bytes, arrived, number, since, taken };
+        let request = QueuedRequest {
+            id,
+            flow,
+            operation,
+            cost,
+            is_estimate,
+            bytes,
+            arrived,
+            number,
+            since,
+            taken,
+            has_lacked_tokens: false,
+        };
         let waiting = self.queues.slab.insert(request);
         self.join(now, waiting);
         waiting
@@ -300,8 +314,9 @@ impl Enforcer {
         let head = self.queues.flows[place].list.first?;
         let request = self.queues.slab.get(head);
         let charge = self.queues.charge_of(place, request);
-        let &QueuedRequest { id, flow, operation, bytes, cost, taken, .. } = request;
+        let &QueuedRequest { id, flow, operation, bytes, cost, taken, has_lacked_tokens, .. } = request;
         let is_unexpected = self.bounds.is_unexpected(level, cost);
+        let is_beyond_limits = has_lacked_tokens || self.queues.flows[place].is_too_large(cost);
         if taken.is_none() {
             self.queues.advance(now, self.queues.flows[place].limiter);
         }
@@ -311,7 +326,17 @@ impl Enforcer {
         self.outstanding.add(level, operation, bytes);
         self.hold(flow);
         let is_detached = false;
-        Some(DispatchedRequest { id, flow, level, is_unexpected, operation, bytes, charge, is_detached })
+        Some(DispatchedRequest {
+            id,
+            flow,
+            level,
+            is_unexpected,
+            is_beyond_limits,
+            operation,
+            bytes,
+            charge,
+            is_detached,
+        })
     }
 
     /// Updates the heads of a flow and of those that share its limiter.

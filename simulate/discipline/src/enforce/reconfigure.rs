@@ -63,6 +63,7 @@ impl Enforcer {
         for (_, request, place, _) in waiting.iter().filter(|(.., stays)| !stays) {
             let request = self.queues.slab.get_mut(*request);
             request.since = request.arrived;
+            request.has_lacked_tokens = false;
             let request = *request;
             self.give_back(now, self.queues.charge_of(*place, &request));
         }

@@ -23,6 +23,7 @@ impl Enforcer {
         self.leave_line(now, waiting);
         let request = self.queues.slab.get_mut(waiting);
         (request.flow, request.arrived, request.since, request.taken) = (flow, now, now, None);
+        request.has_lacked_tokens = false;
         self.join(now, waiting);
     }
 

@@ -1,5 +1,6 @@
 //! The enforcer against a slow obvious twin, and laws.
 
+mod beyond;
 mod change;
 mod laws;
 mod reference;

@@ -24,6 +24,8 @@ pub(super) struct QueuedRequest {
     pub(super) since: u64,
     /// Record of the limiter that let it pass.
     pub(super) taken: Option<TakenTokens>,
+    /// True once the buckets lacked tokens for it while it was the next to pass.
+    pub(super) has_lacked_tokens: bool,
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -149,6 +149,10 @@ impl<S: System> ProxyEngine<S> {
     /// Returns the counters with distributions.
     pub(in crate::storage) fn metrics(&self) -> ProxyMetrics {
         let SharedState { statistics, names, .. } = &self.shared;
-        ProxyMetrics { snapshot: self.snapshot(), times: statistics.times(names) }
+        ProxyMetrics {
+            counters: statistics.identity.clone(),
+            snapshot: self.snapshot(),
+            times: statistics.times(names),
+        }
     }
 }

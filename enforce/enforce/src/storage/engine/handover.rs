@@ -100,6 +100,7 @@ impl<S: System> ProxyEngine<S> {
             exports,
             workloads,
             counters,
+            counters_identity: shared.statistics.identity.clone(),
         }
     }
 
@@ -155,6 +156,9 @@ impl<S: System> ProxyEngine<S> {
             let missing: Vec<(Limit, u64)> =
                 buckets.iter().map(|bucket| (limit(bucket), bucket.missing)).collect();
             shared.queue.inherit(shared.now, flow, &missing);
+        }
+        if !document.counters_identity.is_empty() {
+            shared.statistics.identity = document.counters_identity;
         }
         shared.statistics.inherit(document.workloads, document.counters, &mut shared.names);
         let mut streams = streams.into_iter();

@@ -257,6 +257,7 @@ impl ProxySession {
             arrived: 0,
             sent: 0,
             patience: 0,
+            is_beyond_limits: false,
         }
     }
 
