@@ -12,5 +12,5 @@ pub use hosts_file::hosts_file;
 pub use machine::{AgentMachine, AgentMemory, AgentStep, EnforceError};
 pub use messages::{
     Abilities, Advice, AgentAnswer, AgentMode, AgentReport, Assignment, AssignmentRefusal, ClientPlace,
-    ServerAssignment, Ticket, WorkloadClients,
+    ServerAssignment, ServerObservation, Ticket, WorkloadClients, WorkloadCounters,
 };

@@ -30,7 +30,7 @@ pub enum AgentStep {
     Enforce(Assignment),
     /// Find out what an assignment would change; then [`AgentMachine::advised`].
     Advise(Assignment),
-    /// Send a report; then [`AgentMachine::answered`].
+    /// Send a report, to which the caller adds the counters of the host's proxies; then [`AgentMachine::answered`].
     Report(AgentReport),
     /// End: the controller is another cluster's. The host keeps what it enforces.
     Stop(String),
@@ -217,6 +217,7 @@ impl AgentMachine {
             applied: self.applied().map_or(0, |applied| applied.epoch),
             refused: self.refused.clone(),
             advice: self.advice.clone(),
+            observations: Vec::new(),
         })
     }
 }

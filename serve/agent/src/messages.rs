@@ -82,9 +82,9 @@ pub struct Ticket {
     pub number: u64,
 }
 
-/// State of a host as its agent reports it.
+/// State of a host as its agent reports it. Versions of agent and controller may differ: both ignore fields that they
+/// do not know.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct AgentReport {
     /// Cluster that the agent belongs to; absent before the first answer.
     pub cluster: Option<String>,
@@ -98,6 +98,44 @@ pub struct AgentReport {
     pub refused: Option<AssignmentRefusal>,
     /// The latest advice of an agent that only advises.
     pub advice: Option<Advice>,
+    /// Counters of the proxies of the host that answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observations: Vec<ServerObservation>,
+}
+
+/// Counters of the proxy before a server. They only rise, so that a lost report is made up for by the next.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ServerObservation {
+    pub server: String,
+    /// Identity of the counters; with another one they have begun at zero.
+    pub counters: String,
+    /// Number of requests in the proxy's queue.
+    pub waiting: u64,
+    /// Number of requests at the server.
+    pub outstanding: u64,
+    pub workloads: Vec<WorkloadCounters>,
+}
+
+/// Reads and writes of a workload since its proxy began to count, as the proxy saw them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadCounters {
+    /// Name of the workload in the policy.
+    pub workload: String,
+    /// Number of answered requests.
+    pub requests: u64,
+    /// Number of bytes read and written.
+    pub bytes: u64,
+    /// Number of requests that took longer than the SLO of the policy allows.
+    pub late: u64,
+    /// Number of requests that the limits of the policy did not cover.
+    pub beyond_limits: u64,
+    /// Total time that requests beyond the limits waited in the proxy, seconds.
+    pub beyond_limits_waited_s: f64,
+    /// Total latency, seconds.
+    pub latency_s: f64,
+    /// Numbers of requests by latency: the upper end of a bucket in nanoseconds (`None` for the last), and the number
+    /// in it alone. Empty buckets are left out.
+    pub latencies: Vec<(Option<u64>, u64)>,
 }
 
 /// An assignment that could not be applied; the host enforces the one before.
@@ -116,10 +154,28 @@ pub struct Advice {
 
 /// Answer of the controller to a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct AgentAnswer {
     pub cluster: String,
     pub ticket: Ticket,
     /// The host's assignment, if the report named another epoch.
     pub assignment: Option<Assignment>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_may_differ() {
+        // As version 1 of the agent wrote it.
+        let old = r#"{ "cluster": null, "ticket": null, "mode": "applying",
+            "abilities": { "storage": [], "network": false }, "applied": 3, "refused": null, "advice": null }"#;
+        let report: AgentReport = serde_json::from_str(old).expect("a report without observations");
+        assert!(report.observations.is_empty());
+        // Without observations it is written as before.
+        let written: serde_json::Value = serde_json::to_value(&report).expect("plain data");
+        assert_eq!(written, serde_json::from_str::<serde_json::Value>(old).expect("JSON"));
+        let later = old.replace("\"applied\"", "\"of_a_later_version\": 1, \"applied\"");
+        assert_eq!(serde_json::from_str::<AgentReport>(&later).expect("a later report"), report);
+    }
 }

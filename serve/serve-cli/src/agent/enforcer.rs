@@ -3,10 +3,13 @@
 //! An assignment is enforced by all proxies of the host or by none. What a proxy enforces is asked of the proxy itself: an
 //! assignment is in force if sending it again would change nothing.
 
-use agent::{Abilities, Advice, Assignment, EnforceError, ServerAssignment, hosts_file};
+use agent::{
+    Abilities, Advice, Assignment, EnforceError, ServerAssignment, ServerObservation, WorkloadCounters,
+    hosts_file,
+};
 use enforce::deployment::Deployment;
 use enforce::facade::{HostsFile, server_runs};
-use enforce::storage::{self, ProxyCheck};
+use enforce::storage::{self, ObservedTraffic, ProxyCheck, ProxyObservation};
 use model::{Blame, OperationError};
 use operation::{Notice, ProgressObserver, TaskProgress, check_conditions};
 use std::path::{Path, PathBuf};
@@ -37,6 +40,18 @@ impl Enforcer {
         let servers = names.iter().filter_map(|name| name.strip_prefix("proxy-")?.strip_suffix(".sock"));
         let answers = |server: &&str| storage::is_listening(&storage::control_path(&self.state, server));
         Abilities { storage: servers.filter(answers).map(str::to_owned).collect(), network: false }
+    }
+
+    /// Returns the counters of the proxies of the assigned servers that answer.
+    pub(super) fn observe(&self, assignment: Option<&Assignment>) -> Vec<ServerObservation> {
+        let servers = assignment.into_iter().flat_map(|assignment| &assignment.servers);
+        // A proxy that does not answer is asked again for the next report. One of an older version counts nothing.
+        let observed = servers.filter_map(|part| {
+            let control = storage::control_path(&self.state, &part.server);
+            let observation = storage::query_observation(&control).ok()?;
+            Some(server_observation(&part.server, observation))
+        });
+        observed.collect()
     }
 
     /// Brings an assignment into force and verifies it. Returns false if it was in force.
@@ -116,6 +131,22 @@ impl WantedProxy<'_> {
         let sent = storage::send_policy(&self.control, Some(&self.part.policy), self.hosts.clone());
         sent.map(drop).map_err(by_blame)
     }
+}
+
+fn server_observation(server: &str, observation: ProxyObservation) -> ServerObservation {
+    let ProxyObservation { counters, waiting, outstanding, workloads } = observation;
+    let counted = |ObservedTraffic { counted, latencies }: ObservedTraffic| WorkloadCounters {
+        workload: counted.workload,
+        requests: counted.requests,
+        bytes: counted.bytes,
+        late: counted.late,
+        beyond_limits: counted.beyond_limits,
+        beyond_limits_waited_s: counted.beyond_limits_waited_s,
+        latency_s: counted.waited_s + counted.served_s,
+        latencies,
+    };
+    let workloads = workloads.into_iter().map(counted).collect();
+    ServerObservation { server: server.to_owned(), counters, waiting, outstanding, workloads }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]

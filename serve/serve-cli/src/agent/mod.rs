@@ -16,6 +16,7 @@ use machine::whole_file;
 use model::OperationError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use ureq::http::StatusCode;
 
 const HELP: &str = "\
 Examples:
@@ -96,8 +97,9 @@ pub fn run(args: &AgentArgs) -> Result<VerbAnswer, OperationError> {
                 );
                 machine.advised(advice, assignment.epoch)
             }
-            AgentStep::Report(report) => {
-                let answer = host.report(&report)?;
+            AgentStep::Report(mut report) => {
+                report.observations = host.enforcer.observe(machine.applied());
+                let answer = host.report(report)?;
                 machine.answered(answer, host.enforcer.abilities())
             }
             AgentStep::Stop(reason) => {
@@ -151,9 +153,17 @@ impl Host {
     }
 
     /// Reports, and returns the answer; none if there was none in time.
-    fn report(&mut self, report: &AgentReport) -> Result<Option<AgentAnswer>, OperationError> {
+    fn report(&mut self, mut report: AgentReport) -> Result<Option<AgentAnswer>, OperationError> {
         let path = format!("/v1/agent/report?wait_s={WAIT_S}");
-        match self.client.post(&path, report, None, Duration::from_secs(WAIT_S)) {
+        let mut answer = self.client.post(&path, &report, None, Duration::from_secs(WAIT_S));
+        if let Err(ClientError::Refused(StatusCode::UNPROCESSABLE_ENTITY, _)) = answer
+            && !report.observations.is_empty()
+        {
+            // A controller of the first version knows no observations.
+            report.observations.clear();
+            answer = self.client.post(&path, &report, None, Duration::from_secs(WAIT_S));
+        }
+        match answer {
             Ok(answer) => Ok(Some(answer)),
             // A host may be described later, a token issued again, and a controller restarted.
             Err(error) => {
