@@ -22,6 +22,14 @@ impl Caller {
         }
     }
 
+    /// Refuses callers that may not read metrics, which name all tenants.
+    pub(crate) fn scrapes(&self) -> Result<(), ApiError> {
+        match self.0 {
+            Role::Operator | Role::Metrics => Ok(()),
+            _ => Err(ApiError::forbidden("this needs a token for metrics, or that of an operator")),
+        }
+    }
+
     /// Returns the tenant that the caller acts for: its own, or for an operator the one that is named.
     pub(crate) fn tenant(&self, named: Option<&str>) -> Result<String, ApiError> {
         match (&self.0, named) {
@@ -32,7 +40,9 @@ impl Caller {
             }
             (Role::Operator, Some(named)) => Ok(named.to_owned()),
             (Role::Operator, None) => Err(ApiError::invalid("tenant: expected the name of one")),
-            (Role::Agent { .. }, _) => Err(ApiError::forbidden("this needs the token of a tenant")),
+            (Role::Agent { .. } | Role::Metrics, _) => {
+                Err(ApiError::forbidden("this needs the token of a tenant"))
+            }
         }
     }
 
@@ -41,7 +51,9 @@ impl Caller {
         match &self.0 {
             Role::Operator => Ok(None),
             Role::Tenant { tenant } => Ok(Some(tenant.clone())),
-            Role::Agent { .. } => Err(ApiError::forbidden("this needs the token of a tenant")),
+            Role::Agent { .. } | Role::Metrics => {
+                Err(ApiError::forbidden("this needs the token of a tenant"))
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use controller::{Controller, Event, RecordedEvent};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use store::Store;
 use tokio::sync::watch;
 
@@ -16,6 +16,8 @@ pub struct Cluster {
     /// Number of events, for those that wait for news; `u64::MAX` at the end.
     changed: watch::Sender<u64>,
     folder: PathBuf,
+    /// Beginning of the clock of observations.
+    began: Instant,
 }
 
 /// Values that the lock protects.
@@ -32,7 +34,7 @@ impl Cluster {
     pub fn new(controller: Controller, store: Store, folder: &Path) -> Self {
         let (changed, _) = watch::channel(controller.state().seq);
         let core = Mutex::new(ClusterCore { controller, store, broken: None });
-        Self { core, changed, folder: folder.to_owned() }
+        Self { core, changed, folder: folder.to_owned(), began: Instant::now() }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, ClusterCore> {
@@ -80,6 +82,11 @@ impl Cluster {
     /// Wakes all that wait for news, because the service ends.
     pub(crate) fn stop(&self) {
         self.changed.send_replace(u64::MAX);
+    }
+
+    /// Returns the instant of observations: nanoseconds since the controller began.
+    pub(crate) fn instant(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
     pub(crate) fn folder(&self) -> &Path {

@@ -1,7 +1,7 @@
 //! The HTTP interface of the controller: commands and questions as JSON.
 //!
 //! A handler takes the lock of the one [`Cluster`], decides, stores, applies, and answers; long work (reading a trace)
-//! is done before. Tokens have one of three roles, and are stored as hashes. There is no TLS: listen on loopback or on a
+//! is done before. Tokens have one of four roles, and are stored as hashes. There is no TLS: listen on loopback or on a
 //! network that is trusted, or put a proxy in front.
 
 mod caller;
@@ -9,6 +9,8 @@ mod cluster;
 mod documents;
 mod error;
 mod limits;
+mod metrics_page;
+mod observations;
 mod routes;
 mod secret;
 mod service;
@@ -20,6 +22,6 @@ pub use documents::{
     TokenDocument, TokenRequest, TraceDocument, WorkloadDocument, WorkloadQuestion,
 };
 pub use error::ApiError;
-pub use limits::{BODY_MAX, TRACE_MAX};
+pub use limits::{BODY_MAX, REPORT_MAX, TRACE_MAX};
 pub use secret::{hash_of_secret, new_secret, random_number};
 pub use service::serve;

@@ -7,7 +7,8 @@ use crate::documents::{
     TokenRequest, TraceDocument, WorkloadDocument, WorkloadQuestion,
 };
 use crate::error::ApiError;
-use crate::limits::{BODY_MAX, TRACE_MAX};
+use crate::limits::{BODY_MAX, REPORT_MAX, TRACE_MAX};
+use crate::observations::{list_observations, show_metrics};
 use crate::secret::{hash_of_secret, new_secret};
 use crate::uploads::{Upload, profiles};
 use agent::{AgentAnswer, AgentReport, ClientPlace, WorkloadClients, hosts_file};
@@ -27,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-type Shared = State<Arc<Cluster>>;
+pub(crate) type Shared = State<Arc<Cluster>>;
 
 /// Longest wait for news, seconds.
 const WAIT_MAX_S: u64 = 60;
@@ -43,7 +44,8 @@ pub(crate) fn routes(cluster: Arc<Cluster>) -> Router {
         .route("/v1/servers", get(list_servers))
         .route("/v1/servers/{server}/policy", get(show_policy))
         .route("/v1/agents", get(list_agents))
-        .route("/v1/agent/report", post(report))
+        .route("/v1/observations", get(list_observations))
+        .route("/metrics", get(show_metrics))
         .route("/v1/workloads", post(request).get(list_workloads))
         .route("/v1/what-if", post(what_if))
         .route("/v1/workloads/{tenant}/{name}", get(show_workload).delete(remove))
@@ -52,12 +54,13 @@ pub(crate) fn routes(cluster: Arc<Cluster>) -> Router {
         .route("/v1/tokens", post(issue_token).get(list_tokens))
         .route("/v1/tokens/{name}", delete(revoke_token))
         .layer(DefaultBodyLimit::max(BODY_MAX))
+        .route("/v1/agent/report", post(report).layer(DefaultBodyLimit::max(REPORT_MAX)))
         .route("/v1/traces", traces)
         .with_state(cluster)
 }
 
 /// Runs work that holds a thread, such as a decision.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let done = tokio::task::spawn_blocking(work).await;
@@ -203,7 +206,11 @@ async fn report(
     blocking(move || {
         let mut core = told.lock();
         match core.controller.judge(&of, &report) {
-            ReportOutcome::Events(events) => told.commit(&mut core, events).map(drop),
+            ReportOutcome::Events(events) => {
+                told.commit(&mut core, events)?;
+                let verdicts = core.controller.observe(&of, &report, told.instant());
+                told.commit(&mut core, verdicts).map(drop)
+            }
             ReportOutcome::Unknown(reason) => Err(ApiError::unknown(reason)),
             ReportOutcome::Foreign(reason) => Err(ApiError::forbidden(reason)),
         }

@@ -3,6 +3,7 @@
 //! An event holds what was decided, not only what was asked, so that reading a history decides nothing again and a
 //! later version of the planner does not change the past.
 
+use crate::observed::ObservedVerdict;
 use agent::{Abilities, AgentMode, ClientPlace};
 use model::{Policy, ServerClass, Slo};
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 use workload::Footprint;
 
 /// Version of [`Event`] that is written. Readers know this one and all before.
-pub const EVENT_VERSION: u32 = 1;
+pub const EVENT_VERSION: u32 = 2;
 
 /// An event as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -79,6 +80,16 @@ pub enum Event {
     Regressed {
         host: String,
         epoch: u64,
+    },
+    /// The requests of a workload changed the verdict on its promise.
+    VerdictChanged {
+        /// Identity of the workload: the position of its admission.
+        workload: u64,
+        tenant: String,
+        name: String,
+        verdict: ObservedVerdict,
+        /// Reason in a sentence, with figures.
+        reason: String,
     },
     /// The history was restored from a backup: hosts may have gone on since, so nothing that they confirmed counts.
     Restored {
@@ -159,6 +170,8 @@ pub enum Role {
     Tenant { tenant: String },
     /// Reports of one host.
     Agent { host: String },
+    /// Metrics of the cluster.
+    Metrics,
 }
 
 /// A request for a guarantee, without the traffic.

@@ -10,13 +10,14 @@
 //! stand. A host that stops confirming keeps its policy (fail static), and so do promises; one that reports less than
 //! it had confirmed ends them until it confirms again.
 //!
-//! Reading order: [`Event`], then [`ClusterState`], `chain` (the steps of hosts), `order` (the order of steps) and
-//! `admission`.
+//! Reading order: [`Event`], then [`ClusterState`], `chain` (the steps of hosts), `order` (the order of steps),
+//! `admission` and `observed` (verdicts on promises).
 
 mod admission;
 mod chain;
 mod command;
 mod event;
+mod observed;
 mod order;
 mod reports;
 mod room;
@@ -28,6 +29,10 @@ pub use event::{
     Admission, ClassDescription, ClassesDescription, EVENT_VERSION, Event, HostsDescription,
     NetworkEnforcement, RecordedEvent, RequestRecord, Role, ServerChange, ServerPlace, TokenRecord,
     Withdrawal, WorkloadRequest, full_name,
+};
+pub use observed::{
+    BurnAlert, LatencyBucket, Observations, ObservedVerdict, ServerCounts, WindowObservation,
+    WorkloadObservation,
 };
 pub use reports::ReportOutcome;
 pub use state::{ClusterState, Decision, DecisionAnswer, HostState, WorkloadState};
@@ -44,12 +49,18 @@ pub struct Controller {
     run: u64,
     /// Number of the latest ticket of each host. Tickets of other runs are void.
     tickets: BTreeMap<String, u64>,
+    observations: Observations,
 }
 
 impl Controller {
     /// Starts a controller before any history. `run` is a number that no other run has.
     pub fn new(run: u64) -> Self {
-        Self { state: ClusterState::default(), run, tickets: BTreeMap::new() }
+        Self {
+            state: ClusterState::default(),
+            run,
+            tickets: BTreeMap::new(),
+            observations: Observations::default(),
+        }
     }
 
     pub fn state(&self) -> &ClusterState {
@@ -99,11 +110,27 @@ impl Controller {
 
     /// Judges a report of the agent of `host`: events to append and apply before the answer.
     pub fn judge(&self, host: &str, report: &AgentReport) -> ReportOutcome {
-        let is_latest = self
-            .tickets
-            .get(host)
-            .is_some_and(|&number| report.ticket == Some(Ticket { run: self.run, number }));
-        self.state.judge_report(host, report, is_latest)
+        self.state.judge_report(host, report, self.is_latest(host, report))
+    }
+
+    /// Adds the counters of a report that [`judge`](Self::judge) accepted, after its events are applied. Returns verdicts
+    /// that have changed: events to append and apply. `now` is in nanoseconds of a clock that never goes back.
+    pub fn observe(&mut self, host: &str, report: &AgentReport, now: u64) -> Vec<Event> {
+        if !self.is_latest(host, report) {
+            return Vec::new();
+        }
+        self.observations.add(&self.state, host, &report.observations, now)
+    }
+
+    /// Returns what agents reported of the requests of workloads.
+    pub fn observations(&self) -> &Observations {
+        &self.observations
+    }
+
+    /// Returns true for a report with the ticket of the latest answer.
+    fn is_latest(&self, host: &str, report: &AgentReport) -> bool {
+        let number = self.tickets.get(host);
+        number.is_some_and(|&number| report.ticket == Some(Ticket { run: self.run, number }))
     }
 
     /// Answers a report after its events are applied. `applied` is the epoch that it named.

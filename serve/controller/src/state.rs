@@ -5,6 +5,7 @@ use crate::event::{
     Admission, ClassesDescription, Event, HostsDescription, NetworkEnforcement, RecordedEvent, RequestRecord,
     ServerChange, TokenRecord, Withdrawal, full_name,
 };
+use crate::observed::ObservedVerdict;
 use crate::room::Room;
 use agent::{Abilities, Advice, AgentMode, Assignment, ServerAssignment, WorkloadClients};
 use model::Slo;
@@ -84,6 +85,8 @@ pub struct WorkloadState {
     pub bound_s: f64,
     pub derivation: serde_json::Value,
     pub assumptions: Vec<String>,
+    /// The latest verdict in the history.
+    pub verdict: Option<ObservedVerdict>,
     /// Reason why it has no place any more.
     pub gone: Option<String>,
     pub(crate) planning: PlanningWorkload,
@@ -157,6 +160,10 @@ impl ClusterState {
             Event::Regressed { host, epoch } => {
                 self.epoch_offset = self.epoch_offset.max((epoch + 1).saturating_sub(self.seq));
                 self.lose(host, *epoch)?;
+            }
+            Event::VerdictChanged { workload, verdict, .. } => {
+                let workload = self.workloads.get_mut(workload).ok_or("its workload was never admitted")?;
+                workload.verdict = Some(*verdict);
             }
             Event::Restored { epoch_offset } => {
                 self.epoch_offset += epoch_offset;
@@ -295,6 +302,7 @@ impl ClusterState {
             bound_s: *bound_s,
             derivation: derivation.clone(),
             assumptions: assumptions.clone(),
+            verdict: None,
             gone: None,
             planning: kind.workload(&name, slo, footprint),
         };

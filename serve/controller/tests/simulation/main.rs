@@ -51,6 +51,7 @@ fn worlds_keep_every_promise_and_lose_no_decision() {
     assert!(total(|report| report.promised) > SEEDS, "promises were made");
     assert!(total(|report| report.refused) > 0, "some requests were refused");
     assert!(total(|report| report.without_order) > 0, "some for want of an order");
+    assert!(total(|report| report.counted) > SEEDS, "requests were counted");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use api::{
 use clap::{Args, Subcommand, ValueEnum};
 use cli::exit::VerbAnswer;
 use cli::terminal;
-use controller::{ClassDescription, ClassesDescription, Role};
+use controller::{ClassDescription, ClassesDescription, Role, WorkloadObservation};
 use model::{Cluster, OperationError, Slo};
 use operation::files::read_text;
 use serde::Serialize;
@@ -41,6 +41,7 @@ const TOKEN_HELP: &str = "\
 Examples:
   tailwright ctl token store-1 --for-agent store-1 > store-1.token
   tailwright ctl token shop --for-tenant shop > shop.token
+  tailwright ctl token prometheus --for-metrics > metrics.token
   tailwright ctl token shop --revoke
 
 The controller stores a hash: the token is printed once.
@@ -64,6 +65,7 @@ Exit codes: 0 done; 2 there is no such workload; 3 no answer from the controller
 const LIST_HELP: &str = "\
 Examples:
   tailwright ctl list workloads
+  tailwright ctl list observations
   tailwright ctl list decisions --after 1000
 
 The answer is JSON. Decisions and events are the history, oldest first; `next` is the position after which the next page \
@@ -120,7 +122,7 @@ struct DescribeArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = TOKEN_HELP)]
-#[group(id = "role", required = true, multiple = false, args = ["for_agent", "for_tenant", "for_operator", "revoke"])]
+#[group(id = "role", required = true, multiple = false, args = ["for_agent", "for_tenant", "for_metrics", "for_operator", "revoke"])]
 struct TokenArgs {
     /// Name by which the token is revoked.
     #[arg(value_name = "NAME")]
@@ -131,6 +133,9 @@ struct TokenArgs {
     /// For this tenant.
     #[arg(long, value_name = "NAME")]
     for_tenant: Option<String>,
+    /// For reading the metrics of the controller.
+    #[arg(long)]
+    for_metrics: bool,
     /// For an operator.
     #[arg(long)]
     for_operator: bool,
@@ -210,6 +215,7 @@ enum Listed {
     Tokens,
     Decisions,
     Events,
+    Observations,
 }
 
 /// Wait for a workload to be enforced, seconds.
@@ -244,6 +250,9 @@ fn list(args: &ListArgs) -> Result<(), OperationError> {
         Listed::Servers => print(&client.get::<Vec<ServerDocument>>("/v1/servers", Duration::ZERO)?),
         Listed::Agents => print(&client.get::<Vec<AgentDocument>>("/v1/agents", Duration::ZERO)?),
         Listed::Tokens => print(&client.get::<Vec<TokenDocument>>("/v1/tokens", Duration::ZERO)?),
+        Listed::Observations => {
+            print(&client.get::<Vec<WorkloadObservation>>("/v1/observations", Duration::ZERO)?);
+        }
         Listed::Decisions => {
             print(&client.get::<DecisionPage>(&format!("/v1/decisions?after={after}"), Duration::ZERO)?);
         }
@@ -295,6 +304,7 @@ fn token(args: &TokenArgs) -> Result<(), OperationError> {
     let role = match (&args.for_agent, &args.for_tenant) {
         (Some(host), _) => Role::Agent { host: host.clone() },
         (None, Some(tenant)) => Role::Tenant { tenant: tenant.clone() },
+        (None, None) if args.for_metrics => Role::Metrics,
         (None, None) => Role::Operator,
     };
     let request = TokenRequest { name: args.name.clone(), role };

@@ -79,8 +79,8 @@ pub(super) const EDGES: &[Edge] = &[
     },
     Edge {
         from: "controller",
-        to: &["plan", "workload"],
-        reason: "a request is decided by the planner, from the footprint of its trace",
+        to: &["plan", "verify", "workload"],
+        reason: "the planner decides a request from the footprint of its trace; `verify` judges what proxies saw of it",
     },
     Edge { from: "store", to: &["workload"], reason: "footprints of traces are kept" },
     Edge {

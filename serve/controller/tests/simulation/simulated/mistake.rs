@@ -18,10 +18,14 @@ pub enum Mistake {
     PromisesAtAdmission,
     /// The controller believes reports that a network has delayed or repeated.
     BelievesOldReports,
+    /// A proxy that starts anew continues the identity of its counters.
+    KeepsCountersIdentity,
+    /// The controller counts what reports say as if it was new.
+    CountsWholeReports,
 }
 
 impl Mistake {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::ReportsTooSoon,
         Self::AppliesLateMessages,
         Self::ForgetsAtRestart,
@@ -29,5 +33,7 @@ impl Mistake {
         Self::AnswersBeforeStoring,
         Self::PromisesAtAdmission,
         Self::BelievesOldReports,
+        Self::KeepsCountersIdentity,
+        Self::CountsWholeReports,
     ];
 }

@@ -8,7 +8,8 @@ mod agents;
 mod control;
 mod tenants;
 
-use super::host::SimulatedHost;
+use super::count::ToldRequests;
+use super::host::{SimulatedHost, SimulatedProxy};
 use super::judge::Judge;
 use super::mistake::Mistake;
 use super::traffic::{CLASS, FOOTPRINTS, KIND, MARGIN, PROFILE, class};
@@ -45,11 +46,12 @@ pub enum Fault {
     AgentDiskLost,
     PolicyRefused,
     EnforcerDown,
+    ProxyRestart,
     ClockStep,
 }
 
 impl Fault {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::MessageLost,
         Self::MessageTwice,
         Self::MessageLate,
@@ -59,6 +61,7 @@ impl Fault {
         Self::AgentDiskLost,
         Self::PolicyRefused,
         Self::EnforcerDown,
+        Self::ProxyRestart,
         Self::ClockStep,
     ];
 }
@@ -77,6 +80,8 @@ pub struct WorldReport {
     pub refused: u64,
     pub without_order: u64,
     pub promised: u64,
+    /// Number of requests that controllers have counted.
+    pub counted: u64,
     /// Time from the last fault until everything was enforced, nanoseconds.
     pub converged_ns: u64,
     pub log: Vec<String>,
@@ -123,10 +128,23 @@ enum Happening {
 
 #[derive(Debug, Clone)]
 enum Message {
-    Report { host: usize, life: u64, round: u64, report: Box<AgentReport> },
-    Request { ask: usize },
-    Ask { ask: usize },
-    Remove { ask: usize },
+    /// `proxies` are the lives of the proxies at its observations.
+    Report {
+        host: usize,
+        life: u64,
+        round: u64,
+        report: Box<AgentReport>,
+        proxies: Vec<u64>,
+    },
+    Request {
+        ask: usize,
+    },
+    Ask {
+        ask: usize,
+    },
+    Remove {
+        ask: usize,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -157,6 +175,8 @@ enum AskPhase {
 struct World {
     now: u64,
     dice: StdRng,
+    /// Choices of traffic, which change no other.
+    traffic_dice: StdRng,
     queue: BTreeMap<(u64, u64), Happening>,
     number: u64,
     controller: Option<Controller>,
@@ -171,6 +191,8 @@ struct World {
     acknowledged: BTreeSet<u64>,
     tickets: BTreeMap<usize, Ticket>,
     judge: Judge,
+    /// Requests that the running controller was told of, by server.
+    told: BTreeMap<String, ToldRequests>,
     mistake: Option<Mistake>,
     is_logged: bool,
     report: WorldReport,
@@ -249,10 +271,12 @@ impl World {
             life: 0,
             round: 0,
             cut_off_until: 0,
+            proxies: servers_on(name).into_iter().map(|server| (server, SimulatedProxy::default())).collect(),
         });
         let mut world = Self {
             now: 0,
             dice,
+            traffic_dice: StdRng::seed_from_u64(seed.wrapping_add(1 << 32)),
             queue: BTreeMap::new(),
             number: 0,
             controller: None,
@@ -272,6 +296,7 @@ impl World {
                 is_network_enforced,
                 ..Judge::default()
             },
+            told: BTreeMap::new(),
             mistake,
             is_logged,
             report: WorldReport { seed, ..WorldReport::default() },

@@ -2,7 +2,9 @@
 
 use super::super::mistake::Mistake;
 use super::{Fault, Happening, MS, Message, S, World};
-use agent::{Abilities, AgentAnswer, AgentMachine, AgentMemory, AgentMode, AgentStep, EnforceError};
+use agent::{
+    Abilities, AgentAnswer, AgentMachine, AgentMemory, AgentMode, AgentStep, EnforceError, ServerObservation,
+};
 use rand::RngExt as _;
 
 impl World {
@@ -50,15 +52,50 @@ impl World {
             AgentStep::Report(report) => {
                 self.hosts[host].round += 1;
                 let round = self.hosts[host].round;
-                let report = Box::new(report.clone());
+                let mut report = Box::new(report.clone());
                 self.hosts[host].step = Some(step);
-                self.send(Some(host), Happening::ToController(Message::Report { host, life, round, report }));
+                let (observations, proxies) = self.observations(host);
+                report.observations = observations;
+                let report = Message::Report { host, life, round, report, proxies };
+                self.send(Some(host), Happening::ToController(report));
                 self.after(S, Happening::NoAnswer { host, life, round });
                 return;
             }
         };
         self.hosts[host].step = Some(step);
         self.after(delay, Happening::StepEnds { host, life });
+    }
+
+    /// Lets the proxies of a host serve requests and restart, and returns their counters with their lives.
+    fn observations(&mut self, host: usize) -> (Vec<ServerObservation>, Vec<u64>) {
+        let mut observations = Vec::new();
+        let mut lives = Vec::new();
+        let policies = self.hosts[host].enforced.iter().flat_map(|assignment| assignment.servers.clone());
+        for part in policies.collect::<Vec<_>>() {
+            if !self.hosts[host].proxies.contains_key(&part.server) {
+                continue;
+            }
+            for restarts in [false, self.has_faults() && self.traffic_dice.random_bool(0.05)] {
+                if restarts {
+                    self.count(Fault::ProxyRestart);
+                }
+                let proxy = self.hosts[host].proxies.get_mut(&part.server).expect("it is there");
+                if restarts {
+                    proxy.restart();
+                }
+                for workload in &part.policy.workloads {
+                    proxy.serve(&workload.name, self.traffic_dice.random_range(0..50));
+                }
+            }
+            let proxy = &self.hosts[host].proxies[&part.server];
+            let life = if self.mistake == Some(Mistake::KeepsCountersIdentity) { 0 } else { proxy.life };
+            let counters = format!("{}-{life}", part.server);
+            let workloads = proxy.workloads.values().cloned().collect();
+            lives.push(proxy.life);
+            let server = part.server;
+            observations.push(ServerObservation { server, counters, workloads, ..Default::default() });
+        }
+        (observations, lives)
     }
 
     pub(super) fn step_ends(&mut self, host: usize) -> Result<(), String> {

@@ -19,6 +19,7 @@ impl World {
 
     pub(super) fn controller_starts(&mut self) -> Result<(), String> {
         self.runs += 1;
+        self.told.clear();
         let mut controller = Controller::new(self.runs);
         for recorded in &self.history {
             controller.apply(recorded).map_err(|error| format!("restart: {error}"))?;
@@ -67,8 +68,8 @@ impl World {
             return Ok(());
         }
         match message {
-            Message::Report { host, life, round, report } => {
-                self.controller_is_told(host, life, round, &report)
+            Message::Report { host, life, round, report, proxies } => {
+                self.controller_is_told(host, life, round, &report, &proxies)
             }
             Message::Request { ask } => self.controller_decides(ask),
             Message::Ask { ask } => {
@@ -149,6 +150,7 @@ impl World {
         life: u64,
         round: u64,
         report: &AgentReport,
+        proxies: &[u64],
     ) -> Result<(), String> {
         let mut report = report.clone();
         if self.mistake == Some(Mistake::BelievesOldReports) {
@@ -165,6 +167,9 @@ impl World {
         if !self.commit(events)? {
             return Ok(());
         }
+        if !self.controller_observes(host, &report, proxies)? {
+            return Ok(());
+        }
         let controller = self.controller.as_mut().expect("it runs");
         let mut answer = controller.answer(&name, report.applied);
         if self.mistake == Some(Mistake::SkipsOrder) {
@@ -176,5 +181,48 @@ impl World {
         self.tickets.insert(host, answer.ticket);
         self.send(Some(host), Happening::ToHost { host, life, round, answer: Box::new(answer) });
         Ok(())
+    }
+
+    /// Lets the controller count the requests of a report, and compares its counts with those of the hosts. Returns false
+    /// if it ended.
+    fn controller_observes(
+        &mut self,
+        host: usize,
+        report: &AgentReport,
+        proxies: &[u64],
+    ) -> Result<bool, String> {
+        let name = self.hosts[host].name.clone();
+        let is_latest = report.ticket.is_some_and(|ticket| ticket.run == self.runs)
+            && report.ticket == self.tickets.get(&host).copied();
+        if is_latest {
+            for (observation, life) in report.observations.iter().zip(proxies) {
+                self.told.entry(observation.server.clone()).or_default().note(*life, observation);
+            }
+        }
+        let mut report = report.clone();
+        if self.mistake == Some(Mistake::CountsWholeReports) {
+            for observation in &mut report.observations {
+                observation.counters = format!("{} at {}", observation.counters, self.now);
+            }
+        }
+        let now = self.now;
+        let controller = self.controller.as_mut().expect("it runs");
+        let verdicts = controller.observe(&name, &report, now);
+        let state = controller.state();
+        for (id, workload) in state.workloads().filter(|_| is_latest) {
+            let Some(told) = self.told.get(&workload.server) else { continue };
+            let full = workload.request.full_name();
+            let counted = controller.observations().of(id, workload, now).total.requests;
+            let expected = told.expected(&full);
+            let served =
+                self.hosts.iter().find_map(|host| host.proxies.get(&workload.server)?.served.get(&full));
+            if counted != expected || counted > served.copied().unwrap_or(0) {
+                return Err(format!(
+                    "count: the controller counts {counted} requests of {full}, and was told of {expected} of {served:?}"
+                ));
+            }
+            self.report.counted = self.report.counted.max(counted);
+        }
+        self.commit(verdicts)
     }
 }

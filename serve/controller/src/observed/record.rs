@@ -1,0 +1,207 @@
+//! The requests of one workload in sliding windows.
+//!
+//! The last five minutes are kept in periods of five seconds and the last six hours in periods of a minute, of which the
+//! last hour has latencies. A busy workload takes at most about 240 KiB, and usually a tenth of it: 60 + 61 periods with
+//! at most 98 buckets of 16 bytes, and 361 without.
+
+use super::latencies::LatencyCounts;
+use super::ledger::Increment;
+use std::collections::VecDeque;
+use verify::CountedPeriod;
+
+const S: u64 = 1_000_000_000;
+/// Length of short periods, nanoseconds.
+const SHORT_NS: u64 = 5 * S;
+/// Length of long periods, nanoseconds.
+const LONG_NS: u64 = 60 * S;
+
+/// Windows, nanoseconds: those of the usual alerts on burn rates.
+pub(super) const FIVE_MINUTES: u64 = 300 * S;
+pub(super) const HALF_HOUR: u64 = 1_800 * S;
+pub(super) const HOUR: u64 = 3_600 * S;
+pub(super) const SIX_HOURS: u64 = 6 * HOUR;
+
+/// Requests of a workload, by the time of their report.
+#[derive(Debug, Clone)]
+pub(super) struct WorkloadRecord {
+    /// Instant from which its requests are counted.
+    pub(super) since: u64,
+    /// Instant of the latest report with it.
+    pub(super) reported_at: u64,
+    /// Instant of the latest verdict event in this run.
+    pub(super) told_at: Option<u64>,
+    pub(super) total: Counts,
+    short: VecDeque<Period>,
+    long: VecDeque<Period>,
+}
+
+/// Counts of requests.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counts {
+    pub(super) requests: u64,
+    pub(super) bytes: u64,
+    pub(super) late: u64,
+    pub(super) beyond_limits: u64,
+    pub(super) beyond_limits_waited_s: f64,
+    pub(super) latency_s: f64,
+    pub(super) latencies: LatencyCounts,
+}
+
+/// A period with requests.
+#[derive(Debug, Clone)]
+struct Period {
+    begin: u64,
+    counts: Counts,
+}
+
+impl Counts {
+    fn add(&mut self, increment: &Increment) {
+        self.requests += increment.requests;
+        self.bytes = self.bytes.saturating_add(increment.bytes);
+        self.late += increment.late;
+        self.beyond_limits += increment.beyond_limits;
+        self.beyond_limits_waited_s += increment.beyond_limits_waited_s;
+        self.latency_s += increment.latency_s;
+        self.latencies.add_all(&increment.latencies);
+    }
+
+    fn add_counts(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.late += other.late;
+        self.beyond_limits += other.beyond_limits;
+        self.beyond_limits_waited_s += other.beyond_limits_waited_s;
+        self.latency_s += other.latency_s;
+        self.latencies.add_all(&other.latencies);
+    }
+}
+
+impl WorkloadRecord {
+    pub(super) fn new(since: u64) -> Self {
+        Self {
+            since,
+            reported_at: since,
+            told_at: None,
+            total: Counts::default(),
+            short: VecDeque::new(),
+            long: VecDeque::new(),
+        }
+    }
+
+    /// Adds requests that were reported at `now`.
+    pub(super) fn add(&mut self, now: u64, increment: &Increment) {
+        self.reported_at = now;
+        if increment.requests > 0 {
+            self.total.add(increment);
+            add_to(&mut self.short, now - now % SHORT_NS, increment);
+            add_to(&mut self.long, now - now % LONG_NS, increment);
+        }
+        forget(&mut self.short, now, FIVE_MINUTES, SHORT_NS);
+        forget(&mut self.long, now, SIX_HOURS, LONG_NS);
+        // Latencies are judged over an hour.
+        let old = self.long.iter_mut().take_while(|period| period.begin + HOUR + LONG_NS <= now);
+        old.for_each(|period| period.counts.latencies.clear());
+    }
+
+    /// Returns the counts of a window that ends now; it begins up to one period before.
+    pub(super) fn window(&self, now: u64, window: u64) -> Counts {
+        let mut counts = Counts::default();
+        self.periods(now, window).for_each(|period| counts.add_counts(&period.counts));
+        counts
+    }
+
+    /// Returns the requests of a window in order of time, with the number of those that `over` counts.
+    pub(super) fn counted(&self, now: u64, window: u64, over: fn(&Counts) -> u64) -> Vec<CountedPeriod> {
+        let counted = |period: &Period| CountedPeriod {
+            requests: period.counts.requests,
+            over: over(&period.counts),
+            latencies: period.counts.latencies.ends(),
+        };
+        self.periods(now, window).map(counted).collect()
+    }
+
+    /// Periods of a window: short ones where there are, long ones before.
+    fn periods(&self, now: u64, window: u64) -> impl Iterator<Item = &Period> {
+        let first_short = now.saturating_sub(FIVE_MINUTES) / SHORT_NS * SHORT_NS;
+        // Short ones replace whole long ones.
+        let change =
+            if window <= FIVE_MINUTES { first_short } else { first_short.div_ceil(LONG_NS) * LONG_NS };
+        let is_in = move |begin: u64, length: u64| begin + length + window > now;
+        let long = self.long.iter().filter(move |period| {
+            window > FIVE_MINUTES && period.begin < change && is_in(period.begin, LONG_NS)
+        });
+        let short =
+            self.short.iter().filter(move |period| period.begin >= change && is_in(period.begin, SHORT_NS));
+        long.chain(short)
+    }
+}
+
+fn add_to(periods: &mut VecDeque<Period>, begin: u64, increment: &Increment) {
+    match periods.back_mut() {
+        Some(last) if last.begin == begin => last.counts.add(increment),
+        _ => {
+            let mut counts = Counts::default();
+            counts.add(increment);
+            periods.push_back(Period { begin, counts });
+        }
+    }
+}
+
+/// Forgets periods that ended before the window.
+fn forget(periods: &mut VecDeque<Period>, now: u64, window: u64, length: u64) {
+    while periods.front().is_some_and(|first| first.begin + length + window <= now) {
+        periods.pop_front();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn increment(requests: u64) -> Increment {
+        let mut latencies = LatencyCounts::default();
+        latencies.add(Some(1_000_000), requests);
+        Increment { requests, late: requests / 2, latencies, ..Increment::default() }
+    }
+
+    #[test]
+    fn every_window_has_the_requests_of_its_time_once() {
+        let mut record = WorkloadRecord::new(0);
+        let mut told = Vec::new();
+        for at in (3..8 * 3600).step_by(7).map(|s| s * S) {
+            record.add(at, &increment(10));
+            told.push(at);
+            for window in [FIVE_MINUTES, HALF_HOUR, HOUR, SIX_HOURS] {
+                let counts = record.window(at, window);
+                let within =
+                    |slack: u64| 10 * told.iter().filter(|told| **told + window + slack > at).count() as u64;
+                let allowed = within(0)..=within(LONG_NS);
+                assert!(allowed.contains(&counts.requests), "{at} {window}: {} {allowed:?}", counts.requests);
+                assert_eq!(counts.late, counts.requests / 2);
+            }
+        }
+        assert_eq!(record.total.requests, 10 * told.len() as u64);
+        assert!(record.short.len() <= 61 && record.long.len() <= 361, "memory is bounded");
+        let with_latencies = record.long.iter().filter(|period| !period.counts.latencies.ends().is_empty());
+        assert!(with_latencies.count() <= 62);
+        // A workload that says nothing more has no requests in any window.
+        record.add(20 * HOUR, &Increment::default());
+        assert_eq!(record.window(20 * HOUR, SIX_HOURS).requests, 0);
+    }
+
+    #[test]
+    fn the_hour_is_judged_in_its_order() {
+        let mut record = WorkloadRecord::new(0);
+        for at in (0..1000).map(|s| s * S) {
+            record.add(at, &increment(s_of(at)));
+        }
+        let periods = record.counted(999 * S, HOUR, |counts| counts.late);
+        assert_eq!(periods.iter().map(|period| period.requests).sum::<u64>(), (0..1000).sum::<u64>());
+        assert!(periods.windows(2).all(|pair| pair[0].requests > 0 && pair[1].requests > 0));
+        assert!(periods.len() > 60, "the last five minutes are in short periods: {}", periods.len());
+    }
+
+    fn s_of(at: u64) -> u64 {
+        at / S
+    }
+}
