@@ -4,10 +4,11 @@
 mod support;
 
 use serde_json::Value;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use support::scraped::{check_dashboard, example, parsed_by_python, samples};
 use support::servers::{Running, memcached};
 use support::{Folder, Outcome};
 
@@ -349,6 +350,190 @@ fn killed_at_random_no_promise_is_lost() {
     sorted.sort();
     assert_eq!(enforced, sorted);
     cluster.answers();
+}
+
+impl Cluster {
+    /// The observation of a workload.
+    fn observed(&self, name: &str) -> Value {
+        let listed = self.ctl(&["list", "observations"]).expect_code(0).json();
+        let found = listed.as_array().expect("a list").iter().find(|of| of["name"] == name);
+        found.expect("every workload is listed").clone()
+    }
+
+    /// Number of requests of a workload that the controller has counted.
+    fn counted(&self, name: &str) -> u64 {
+        self.observed(name)["total"]["requests"].as_u64().expect("a number")
+    }
+
+    fn wait_for_count(&self, name: &str, requests: u64) {
+        self.wait_for("all requests to be counted", || self.counted(name) >= requests);
+        assert_eq!(self.counted(name), requests, "each is counted once");
+    }
+
+    /// Sends requests of a workload for some seconds.
+    fn load(&self, name: &str, seconds: u32, arrivals: &str) {
+        let address = format!("127.0.0.{}", 2 + name.len());
+        let front = self.front;
+        let file = format!(
+            "duration = \"{seconds}s\"\n[[workload]]\nname = \"{name}\"\nbind = \"{address}\"\n\
+             target = \"memcached://{front}?keys=5\"\nconnections = 2\narrivals = \"{arrivals}\"\n\
+             size = \"1KiB\"\nreads = 0.7\n"
+        );
+        self.folder.write(&format!("{name}.toml"), &file);
+        self.folder.run(&["load", &format!("{name}.toml"), "--json"]).expect_code(0);
+    }
+
+    /// The status and the body of the controller's metrics.
+    fn scrape(&self, token: &str) -> (String, String) {
+        let address = self.url.trim_start_matches("http://");
+        let mut stream = TcpStream::connect(address).expect("the controller listens");
+        let token = self.folder.read(token);
+        let request = format!(
+            "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\r\n",
+            token.trim()
+        );
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        (head.lines().next().unwrap_or_default().to_owned(), body.to_owned())
+    }
+}
+
+/// Reads and writes that a memcached has counted.
+fn served(memcached: SocketAddr) -> u64 {
+    let mut stream = TcpStream::connect(memcached).expect("it listens");
+    stream.write_all(b"stats\r\nquit\r\n").expect("it reads");
+    let mut said = String::new();
+    stream.read_to_string(&mut said).expect("it answers");
+    let count = |name: &str| -> u64 {
+        let line = said.lines().find_map(|line| line.strip_prefix("STAT ")?.strip_prefix(name));
+        line.expect("a counter").trim().parse().expect("a number")
+    };
+    count("cmd_get") + count("cmd_set")
+}
+
+/// Every request of a workload is counted once, whatever restarts; a workload beyond its limits and one whose storage
+/// stalls are named.
+#[test]
+fn promises_are_watched() {
+    let Some((memcached, address)) = memcached() else { return };
+    let cluster = Cluster::new(address);
+    let controller = cluster.controller();
+    cluster.describe();
+    let proxy = cluster.proxy();
+    let _agent = cluster.agent(&["--enforce"]);
+    cluster.wait_for("the agent's report", || cluster.ctl(&["list", "agents"]).stdout.contains("applying"));
+    cluster.request("mail", &[]).expect_code(0);
+    cluster.request("web", &[]).expect_code(0);
+    let first = cluster.observed("mail");
+    assert_eq!((first["verdict"].as_str(), first["total"]["requests"].as_u64()), (Some("no_data"), Some(0)));
+
+    cluster.load("mail", 3, "poisson(150/s)");
+    let sent = served(address);
+    assert!(sent > 200, "{sent} of some 450");
+    cluster.wait_for_count("mail", sent);
+    let seen = cluster.observed("mail");
+    assert_ne!(seen["verdict"], "no_data", "{seen}");
+    let buckets = seen["latencies"].as_array().expect("buckets");
+    assert_eq!(
+        buckets.iter().map(|bucket| bucket["requests"].as_u64().expect("a number")).sum::<u64>(),
+        sent
+    );
+    assert!(seen["total"]["p50_s"].as_f64().expect("a percentile") > 0.0, "{seen}");
+
+    // The proxy is killed and begins to count anew.
+    drop(proxy);
+    let _proxy = cluster.proxy();
+    cluster.load("mail", 4, "poisson(6000/s)");
+    let sent = served(address);
+    cluster.wait_for_count("mail", sent);
+    cluster.wait_for("its name", || cluster.observed("mail")["verdict"] == "outgrows");
+    let reason = cluster.observed("mail")["reason"].as_str().expect("a reason").to_owned();
+    assert!(reason.contains("beyond the limits"), "{reason}");
+
+    // The storage stops for most of the time.
+    std::thread::scope(|scope| {
+        let load = scope.spawn(|| cluster.load("web", 10, "poisson(100/s)"));
+        while !load.is_finished() {
+            memcached.signal("STOP");
+            std::thread::sleep(Duration::from_millis(700));
+            memcached.signal("CONT");
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        load.join().expect("no panic");
+    });
+    cluster.wait_for("an alert", || cluster.observed("web")["alert"] == "fast");
+    let missed = cluster.observed("web");
+    assert_eq!((&missed["verdict"], &missed["judgement"]["verdict"]), (&"not_met".into(), &"not_met".into()));
+    let burn = missed["windows"][0]["burn_rate"].as_f64().expect("a rate");
+    assert!(burn > 14.4, "{missed}");
+    cluster.wait_for_count("web", served(address) - sent);
+
+    // A tenant sees its own; others see what they may.
+    let own = cluster.ctl_as("shop.token", &["list", "observations"]).expect_code(0).json();
+    assert_eq!(own.as_array().map(Vec::len), Some(2));
+    let other = cluster.ctl(&["token", "bank", "--for-tenant", "bank"]).expect_code(0).stdout;
+    cluster.folder.write("bank.token", &other);
+    assert_eq!(cluster.ctl_as("bank.token", &["list", "observations"]).expect_code(0).stdout.trim(), "[]");
+    let scraper = cluster.ctl(&["token", "prometheus", "--for-metrics"]).expect_code(0).stdout;
+    cluster.folder.write("metrics.token", &scraper);
+    cluster.ctl_as("metrics.token", &["list", "observations"]).expect_code(2);
+    for token in ["shop.token", "here.token"] {
+        assert!(cluster.scrape(token).0.contains("403"), "{token}");
+    }
+    let (status, page) = cluster.scrape("metrics.token");
+    assert!(status.contains("200"), "{status}");
+    let read = samples(&page);
+    let mail = r#"{tenant="shop",workload="mail"}"#;
+    let count = read[&format!("tailwright_controller_request_duration_seconds_count{mail}")];
+    assert_eq!(count, sent as f64);
+    for series in [
+        r#"tailwright_controller_verdict{tenant="shop",workload="web",verdict="not_met"}"#,
+        r#"tailwright_controller_verdict{tenant="shop",workload="mail",verdict="outgrows"}"#,
+    ] {
+        assert_eq!(read[series], 1.0, "{series}");
+    }
+    assert_eq!(read[r#"tailwright_controller_decisions_total{answer="admitted"}"#], 2.0);
+    if let Some(families) = parsed_by_python(&page) {
+        for family in [
+            "tailwright_controller_request_duration_seconds histogram seconds 200",
+            "tailwright_controller_late_requests counter  2",
+        ] {
+            assert!(families.lines().any(|line| line == family), "{family}: {families}");
+        }
+    }
+    check_dashboard("grafana/controller.json", &page, 15);
+    check_rules(&page);
+
+    // Verdicts are in the history; requests are counted anew by another run of the controller.
+    let events = cluster.ctl(&["list", "events"]).expect_code(0).stdout;
+    assert!(events.contains("verdict-changed") && events.contains("outgrows"), "{events}");
+    drop(controller);
+    let _controller = cluster.controller();
+    cluster.wait_for("a report to the new controller", || cluster.observed("web")["age_s"].is_number());
+    assert_eq!(cluster.counted("web"), 0);
+    cluster.load("web", 2, "poisson(50/s)");
+    cluster.wait_for("requests", || cluster.counted("web") > 0);
+}
+
+/// Checks that the alert rules of the examples ask for names of a page, and by Prometheus' own tool where it is installed.
+fn check_rules(page: &str) {
+    let rules = example("prometheus/controller.rules.yml");
+    let text = std::fs::read_to_string(&rules).expect("the example is there");
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut names = 0;
+    for word in text.split(|c| !is_part(c)).filter(|word| word.starts_with("tailwright_")) {
+        names += 1;
+        assert!(page.contains(word), "{word} is in no page");
+    }
+    assert!(names > 10, "{names}");
+    let Some(promtool) = testkit::program("promtool") else { return };
+    for (command, file) in [("check", rules), ("test", example("prometheus/controller.rules.test.yml"))] {
+        let checked = Command::new(&promtool).args([command, "rules"]).arg(&file).output().expect("it runs");
+        let said = String::from_utf8_lossy(&checked.stdout) + String::from_utf8_lossy(&checked.stderr);
+        assert!(checked.status.success(), "{said}");
+    }
 }
 
 /// The commands of docs/guides/run-as-a-service.md work as pasted, one after the other in one shell.
