@@ -8,6 +8,7 @@ mod caller;
 mod cluster;
 mod documents;
 mod error;
+mod handler;
 mod limits;
 mod metrics_page;
 mod observations;

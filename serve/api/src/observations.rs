@@ -1,9 +1,10 @@
-//! What agents report of the requests of workloads: as JSON, and as metrics.
+//! Observations of the requests of workloads: as JSON, and as metrics.
 
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::handler::{Shared, blocking};
 use crate::metrics_page::metrics_page;
-use crate::routes::{Shared, blocking};
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;

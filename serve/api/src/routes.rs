@@ -7,6 +7,7 @@ use crate::documents::{
     TokenRequest, TraceDocument, WorkloadDocument, WorkloadQuestion,
 };
 use crate::error::ApiError;
+use crate::handler::{Shared, blocking};
 use crate::limits::{BODY_MAX, REPORT_MAX, TRACE_MAX};
 use crate::observations::{list_observations, show_metrics};
 use crate::secret::{hash_of_secret, new_secret};
@@ -27,8 +28,6 @@ use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
-
-pub(crate) type Shared = State<Arc<Cluster>>;
 
 /// Longest wait for news, seconds.
 const WAIT_MAX_S: u64 = 60;
@@ -57,16 +56,6 @@ pub(crate) fn routes(cluster: Arc<Cluster>) -> Router {
         .route("/v1/agent/report", post(report).layer(DefaultBodyLimit::max(REPORT_MAX)))
         .route("/v1/traces", traces)
         .with_state(cluster)
-}
-
-/// Runs work that holds a thread, such as a decision.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
-) -> Result<T, ApiError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| {
-        Err(ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "the request failed in the middle"))
-    })
 }
 
 async fn health(State(cluster): Shared) -> (StatusCode, &'static str) {

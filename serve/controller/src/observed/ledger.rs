@@ -44,7 +44,7 @@ impl ServerLedger {
         let mut latest = BTreeMap::new();
         for counted in workloads {
             let before = self.latest.get(&counted.workload).unwrap_or(&zero);
-            // What was counted before this run of the controller belongs to no known time.
+            // Requests before this run of the controller belong to no known time.
             let before = if is_first { counted } else { before };
             let increment = difference(before, counted);
             let known = if increment.is_some() { counted } else { before };

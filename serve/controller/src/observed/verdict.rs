@@ -1,4 +1,4 @@
-//! What the requests of a workload say about its promise.
+//! Verdicts on the promise of a workload, from its requests.
 
 use super::record::{Counts, FIVE_MINUTES, HALF_HOUR, HOUR, SIX_HOURS, WorkloadRecord};
 use model::{Slo, Verdict};
