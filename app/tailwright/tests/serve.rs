@@ -448,9 +448,13 @@ fn promises_are_watched() {
     cluster.load("mail", 4, "poisson(6000/s)");
     let sent = served(address);
     cluster.wait_for_count("mail", sent);
-    cluster.wait_for("its name", || cluster.observed("mail")["verdict"] == "outgrows");
-    let reason = cluster.observed("mail")["reason"].as_str().expect("a reason").to_owned();
-    assert!(reason.contains("beyond the limits"), "{reason}");
+    // On a machine that is busy with other things it may have missed its SLO as well; the reason says both.
+    cluster.wait_for("its name", || {
+        let mail = cluster.observed("mail");
+        let is_named = mail["reason"].as_str().expect("a reason").contains("beyond the limits");
+        is_named && (mail["verdict"] == "outgrows" || mail["verdict"] == "not_met")
+    });
+    assert!(cluster.observed("mail")["total"]["beyond_limits"].as_u64().expect("a number") > sent / 20);
 
     // The storage stops for most of the time.
     std::thread::scope(|scope| {
@@ -488,12 +492,14 @@ fn promises_are_watched() {
     let mail = r#"{tenant="shop",workload="mail"}"#;
     let count = read[&format!("tailwright_controller_request_duration_seconds_count{mail}")];
     assert_eq!(count, sent as f64);
-    for series in [
-        r#"tailwright_controller_verdict{tenant="shop",workload="web",verdict="not_met"}"#,
-        r#"tailwright_controller_verdict{tenant="shop",workload="mail",verdict="outgrows"}"#,
-    ] {
-        assert_eq!(read[series], 1.0, "{series}");
-    }
+    assert_eq!(read[r#"tailwright_controller_verdict{tenant="shop",workload="web",verdict="not_met"}"#], 1.0);
+    let of_mail = |verdict: &str| {
+        read[&format!(
+            r#"tailwright_controller_verdict{{tenant="shop",workload="mail",verdict="{verdict}"}}"#
+        )]
+    };
+    assert_eq!(of_mail("outgrows") + of_mail("not_met"), 1.0);
+    assert!(read[&format!("tailwright_controller_beyond_limits_requests_total{mail}")] > 0.0);
     assert_eq!(read[r#"tailwright_controller_decisions_total{answer="admitted"}"#], 2.0);
     if let Some(families) = parsed_by_python(&page) {
         for family in [
@@ -508,7 +514,7 @@ fn promises_are_watched() {
 
     // Verdicts are in the history; requests are counted anew by another run of the controller.
     let events = cluster.ctl(&["list", "events"]).expect_code(0).stdout;
-    assert!(events.contains("verdict-changed") && events.contains("outgrows"), "{events}");
+    assert!(events.contains("verdict-changed") && events.contains("beyond the limits"), "{events}");
     drop(controller);
     let _controller = cluster.controller();
     cluster.wait_for("a report to the new controller", || cluster.observed("web")["age_s"].is_number());

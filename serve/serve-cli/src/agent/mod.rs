@@ -197,3 +197,73 @@ fn read_memory(path: &Path) -> Result<AgentMemory, OperationError> {
         Err(error) => Err(OperationError::machine(format_args!("{}: {error}", path.display()))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use agent::{Abilities, ServerObservation};
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::TcpListener;
+
+    /// Answers one request as a controller of the first version, which refuses unknown fields. Returns its body.
+    fn answer_as_first_version(listener: &TcpListener) -> String {
+        let (stream, _) = listener.accept().expect("an agent");
+        let mut lines = BufReader::new(&stream);
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            lines.read_line(&mut line).expect("a head");
+            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().expect("a length");
+            }
+            if line.trim().is_empty() {
+                break;
+            }
+        }
+        let mut body = vec![0; length];
+        lines.read_exact(&mut body).expect("a body");
+        let body = String::from_utf8(body).expect("JSON");
+        let (status, answer) = if body.contains("observations") {
+            ("422 Unprocessable Entity", "unknown field `observations`")
+        } else {
+            ("200 OK", r#"{"cluster":"c","ticket":{"run":1,"number":2},"assignment":null}"#)
+        };
+        let length = answer.len();
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+        (&stream).write_all((head + answer).as_bytes()).expect("the agent reads");
+        body
+    }
+
+    #[test]
+    fn a_controller_of_the_first_version_gets_no_observations() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("it listens"));
+        let token = std::env::temp_dir().join(format!("tailwright-agent-{}.token", std::process::id()));
+        std::fs::write(&token, "abc").expect("a file");
+        let client = Client::new(&url, &token).expect("a token");
+        std::fs::remove_file(&token).expect("ours");
+        let mut host = Host {
+            client,
+            enforcer: Enforcer::new(Path::new("nowhere")),
+            memory: PathBuf::new(),
+            said: String::new(),
+            pause: PAUSE,
+        };
+        let report = AgentReport {
+            cluster: None,
+            ticket: None,
+            mode: AgentMode::Applying,
+            abilities: Abilities::default(),
+            applied: 7,
+            refused: None,
+            advice: None,
+            observations: vec![ServerObservation::default()],
+        };
+        let controller = std::thread::spawn(move || [(); 2].map(|()| answer_as_first_version(&listener)));
+        let answer = host.report(report).expect("no end").expect("an answer");
+        assert_eq!((answer.cluster.as_str(), answer.ticket.number), ("c", 2));
+        let [first, second] = controller.join().expect("no panic");
+        assert!(first.contains("observations") && !second.contains("observations"), "{second}");
+        assert!(second.contains("\"applied\": 7"), "{second}");
+    }
+}
