@@ -577,9 +577,13 @@ fn the_guide_works_as_pasted() {
     let said = folder.read("said");
     let complaints = folder.read("complaints");
     assert!(status.expect("a shell").code() != Some(124), "it does not end: {said}\n{complaints}");
-    for part in
-        ["not promised: an agent only advises", "yes: shop/web on cache-1", "it is enforced", "\"removed\""]
-    {
+    for part in [
+        "not promised: an agent only advises",
+        "yes: shop/web on cache-1",
+        "it is enforced",
+        "event: event",
+        "\"removed\"",
+    ] {
         assert!(said.contains(part), "{part}\n{said}\n{complaints}");
     }
     assert!(folder.join("restored/history.db").exists(), "{complaints}");

@@ -13,6 +13,9 @@
 //! apart; a status has a text mark beside its colour. Values that cannot be drawn (not finite, zero on a
 //! log axis) are omitted and counted in a note under the chart.
 //!
+//! A service can serve the same pages ([`Site`]): with links between them, forms, and content that is renewed while
+//! the reader looks at it.
+//!
 //! It does not cover interaction (zoom, pan), maps, pie charts, three dimensions, or exact measurement of text: the
 //! widths of labels are estimated, and layouts leave room for the error.
 //!
@@ -49,7 +52,7 @@ pub use bullets::{Bullets, RowOrder};
 pub use chart::{Chart, Marker, Reference};
 pub use distribution::Distribution;
 pub use dots::Dots;
-pub use page::{Block, KeyFigure, Page};
+pub use page::{Block, Form, KeyFigure, Link, Page, Site};
 pub use series::{Series, stack};
 pub use status::Status;
 pub use table::{Cell, Column, Table};

@@ -40,34 +40,42 @@ impl Column {
     }
 }
 
-/// A cell of a table: text, the number it sorts by, and a status.
+/// A cell of a table: text, the number it sorts by, a status, and the address that it links to.
 #[derive(Debug, Clone)]
 pub struct Cell {
     text: String,
     sort_key: Option<f64>,
     status: Option<Status>,
+    address: Option<String>,
 }
 
 impl Cell {
     /// Creates a cell of text, which sorts by its letters.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), sort_key: None, status: None }
+        Self { text: text.into(), sort_key: None, status: None, address: None }
     }
 
     /// Creates a cell with a number as `unit` writes it, which sorts by value.
     pub fn number(value: f64, unit: Unit) -> Self {
-        Self { text: unit.format(value), sort_key: Some(value), status: None }
+        Self { text: unit.format(value), sort_key: Some(value), status: None, address: None }
     }
 
     /// Creates a cell of text that sorts by `key` instead of by its letters.
     pub fn keyed(text: impl Into<String>, key: f64) -> Self {
-        Self { text: text.into(), sort_key: Some(key), status: None }
+        Self { text: text.into(), sort_key: Some(key), status: None, address: None }
     }
 
     /// Colours the cell and puts a mark (✓ ! ✕) before its text.
     #[must_use]
     pub fn status(mut self, status: Status) -> Self {
         self.status = Some(status);
+        self
+    }
+
+    /// Makes the text a link to this address. A page that loads nothing has none; see [`Site`](crate::Site).
+    #[must_use]
+    pub fn link(mut self, address: impl Into<String>) -> Self {
+        self.address = Some(address.into());
         self
     }
 
@@ -82,13 +90,24 @@ impl Cell {
             if let Some(status) = self.status {
                 xml.text_element("span", &[("class", "mark-of".into())], status.mark());
             }
-            match alignment {
-                ColumnAlignment::Name if self.text.chars().count() > LONG_NAME => {
-                    xml.text_element("span", &[("class", "long".into())], &self.text);
+            match &self.address {
+                Some(address) => {
+                    xml.element("a", &[("href", address.as_str().into())], |xml| {
+                        self.write_text(xml, alignment)
+                    });
                 }
-                _ => xml.text(&self.text),
+                None => self.write_text(xml, alignment),
             }
         });
+    }
+
+    fn write_text(&self, xml: &mut Xml, alignment: ColumnAlignment) {
+        match alignment {
+            ColumnAlignment::Name if self.text.chars().count() > LONG_NAME => {
+                xml.text_element("span", &[("class", "long".into())], &self.text);
+            }
+            _ => xml.text(&self.text),
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Whole pages, read back by a strict XML parser.
 
 use plot::{
-    Axis, Bars, Block, Bullets, Cell, Chart, Column, Dots, KeyFigure, Marker, Page, Reference, RowOrder,
-    Series, Status, Table, Unit, stack,
+    Axis, Bars, Block, Bullets, Cell, Chart, Column, Dots, Form, KeyFigure, Link, Marker, Page, Reference,
+    RowOrder, Series, Site, Status, Table, Unit, stack,
 };
 use proptest::prelude::*;
 use roxmltree::{Document, Node, ParsingOptions};
@@ -254,4 +254,27 @@ fn stacked_layers_are_areas_with_keys() {
         Chart::new("c", axis(false, Unit::Plain), axis(false, Unit::Plain)).all(stack(&[0.0, 1.0], layers));
     let html = page(chart);
     assert_eq!(html.matches("class=\"area\"").count(), 3 * 4, "two layers, two keys, for three screens");
+}
+
+#[test]
+fn served_pages_link_and_ask_and_stay_well_formed() {
+    let evil = "\"'><script>alert(1)</script>&amp;";
+    let table = Table::new([Column::name("a")]).row([Cell::text(evil).link(evil)]);
+    let form = Form::new(evil, evil).hidden("next", evil).secret("token", evil);
+    let links = Block::Links(vec![Link::new(evil, evil).current(true)]);
+    let site = Site::new("n0nce").links([Link::new(evil, evil)]).form(form.clone()).stream(evil);
+    let html = Page::new(evil).section(evil, [table.into(), form.into(), links]).to_served_html(&site);
+    let document = parse(&html);
+    let scripts: Vec<_> = document.descendants().filter(|node| node.has_tag_name("script")).collect();
+    assert_eq!(scripts.len(), 1);
+    assert_eq!(scripts[0].attribute("nonce"), Some("n0nce"));
+    for (tag, attribute, count) in [("a", "href", 3), ("form", "action", 2), ("body", "data-stream", 1)] {
+        let values: Vec<_> = document.descendants().filter(|node| node.has_tag_name(tag)).collect();
+        assert_eq!(values.len(), count, "{tag}");
+        assert!(values.iter().all(|node| node.attribute(attribute) == Some(evil)), "{tag}");
+    }
+    assert_eq!(
+        document.descendants().filter(|node| node.attribute("aria-current") == Some("page")).count(),
+        1
+    );
 }

@@ -5,7 +5,7 @@ use crate::error::ApiError;
 use crate::secret::hash_of_secret;
 use axum::extract::FromRequestParts;
 use axum::http::header::AUTHORIZATION;
-use axum::http::{StatusCode, request::Parts};
+use axum::http::{HeaderMap, StatusCode, request::Parts};
 use controller::Role;
 use std::sync::Arc;
 
@@ -70,14 +70,26 @@ impl FromRequestParts<Arc<Cluster>> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, cluster: &Arc<Cluster>) -> Result<Self, ApiError> {
-        let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let secret = header.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
-        let refused = |error: &str| {
-            ApiError::new(StatusCode::UNAUTHORIZED, error).hint("send a token: Authorization: Bearer TOKEN")
-        };
-        let hash = hash_of_secret(secret.ok_or_else(|| refused("there is no token"))?);
-        let core = cluster.lock();
-        let token = core.controller.state().tokens().find(|token| token.hash == hash);
-        token.map(|token| Self(token.role.clone())).ok_or_else(|| refused("the token is unknown"))
+        let hash = hash_of_bearer(&parts.headers).ok_or_else(|| refused("there is no token"))?;
+        let role = role_of(cluster, &hash);
+        role.map(Self).ok_or_else(|| refused("the token is unknown"))
     }
+}
+
+/// Returns the hash of the token in the header of a request.
+pub(crate) fn hash_of_bearer(headers: &HeaderMap) -> Option<String> {
+    let header = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let secret = header.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
+    secret.map(hash_of_secret)
+}
+
+/// Returns the role of the token with this hash; `None` if it is unknown or revoked.
+pub(crate) fn role_of(cluster: &Cluster, hash: &str) -> Option<Role> {
+    let core = cluster.lock();
+    let token = core.controller.state().tokens().find(|token| token.hash == hash);
+    token.map(|token| token.role.clone())
+}
+
+pub(crate) fn refused(error: &str) -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, error).hint("send a token: Authorization: Bearer TOKEN")
 }

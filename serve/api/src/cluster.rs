@@ -1,6 +1,7 @@
 //! A controller with its store: the one place where events are stored and applied.
 
 use crate::error::ApiError;
+use crate::visits::Visits;
 use axum::http::StatusCode;
 use controller::{Controller, Event, RecordedEvent};
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ pub struct Cluster {
     folder: PathBuf,
     /// Beginning of the clock of observations.
     began: Instant,
+    pub(crate) visits: Visits,
 }
 
 /// Values that the lock protects.
@@ -34,7 +36,8 @@ impl Cluster {
     pub fn new(controller: Controller, store: Store, folder: &Path) -> Self {
         let (changed, _) = watch::channel(controller.state().seq);
         let core = Mutex::new(ClusterCore { controller, store, broken: None });
-        Self { core, changed, folder: folder.to_owned(), began: Instant::now() }
+        let visits = Visits::default();
+        Self { core, changed, folder: folder.to_owned(), began: Instant::now(), visits }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, ClusterCore> {
@@ -69,7 +72,15 @@ impl Cluster {
             last = Some(recorded);
         }
         if last.is_some() {
-            self.changed.send_replace(core.controller.state().seq);
+            let seq = core.controller.state().seq;
+            // The end stays the end, whatever is decided until then.
+            self.changed.send_if_modified(|news| {
+                let goes_on = *news != u64::MAX;
+                if goes_on {
+                    *news = seq;
+                }
+                goes_on
+            });
         }
         Ok(last)
     }
@@ -77,6 +88,11 @@ impl Cluster {
     /// Returns a receiver of the number of events.
     pub(crate) fn watch(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
+    }
+
+    /// Wakes all that wait for news, so that they see whether they may still have them.
+    pub(crate) fn wake(&self) {
+        self.changed.send_modify(|_| ());
     }
 
     /// Wakes all that wait for news, because the service ends.

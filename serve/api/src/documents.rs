@@ -57,7 +57,7 @@ pub struct DecisionDocument {
 }
 
 /// An admitted workload.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadDocument {
     pub tenant: String,
     pub name: String,
@@ -169,8 +169,8 @@ impl WorkloadDocument {
         }
     }
 
-    pub(crate) fn with_derivation(self, workload: &WorkloadState) -> Self {
-        Self { derivation: Some(workload.derivation.clone()), ..self }
+    pub(crate) fn with_derivation(self, derivation: serde_json::Value) -> Self {
+        Self { derivation: Some(derivation), ..self }
     }
 }
 

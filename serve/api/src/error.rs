@@ -41,6 +41,15 @@ impl ApiError {
         Self::new(StatusCode::FORBIDDEN, error)
     }
 
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// Returns the message and the hint.
+    pub(crate) fn text(&self) -> (&str, Option<&str>) {
+        (&self.document.error, self.document.hint.as_deref())
+    }
+
     #[must_use]
     #[expect(clippy::needless_pass_by_value, reason = "callers pass format_args!")]
     pub(crate) fn hint(mut self, hint: impl ToString) -> Self {

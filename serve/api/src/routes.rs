@@ -10,12 +10,17 @@ use crate::error::ApiError;
 use crate::handler::{Shared, blocking};
 use crate::limits::{BODY_MAX, REPORT_MAX, TRACE_MAX};
 use crate::observations::{list_observations, show_metrics};
+use crate::pages;
+use crate::privacy::{decision_for, derivation_for};
+use crate::resource::{Resource, replace};
 use crate::secret::{hash_of_secret, new_secret};
 use crate::uploads::{Upload, profiles};
+use crate::watch::watch;
 use agent::{AgentAnswer, AgentReport, ClientPlace, WorkloadClients, hosts_file};
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use axum::routing::{delete, get, post, put};
 use axum::{Json, Router};
 use controller::{
@@ -39,7 +44,7 @@ pub(crate) fn routes(cluster: Arc<Cluster>) -> Router {
     Router::new()
         .route("/healthz", get(health))
         .route("/v1/classes", put(describe_classes).get(show_classes))
-        .route("/v1/hosts", put(describe_hosts))
+        .route("/v1/hosts", put(describe_hosts).get(show_hosts))
         .route("/v1/servers", get(list_servers))
         .route("/v1/servers/{server}/policy", get(show_policy))
         .route("/v1/agents", get(list_agents))
@@ -50,8 +55,10 @@ pub(crate) fn routes(cluster: Arc<Cluster>) -> Router {
         .route("/v1/workloads/{tenant}/{name}", get(show_workload).delete(remove))
         .route("/v1/decisions", get(list_decisions))
         .route("/v1/events", get(list_events))
+        .route("/v1/watch", get(watch))
         .route("/v1/tokens", post(issue_token).get(list_tokens))
         .route("/v1/tokens/{name}", delete(revoke_token))
+        .merge(pages::routes())
         .layer(DefaultBodyLimit::max(BODY_MAX))
         .route("/v1/agent/report", post(report).layer(DefaultBodyLimit::max(REPORT_MAX)))
         .route("/v1/traces", traces)
@@ -69,18 +76,16 @@ async fn health(State(cluster): Shared) -> (StatusCode, &'static str) {
 async fn describe_classes(
     caller: Caller,
     State(cluster): Shared,
+    headers: HeaderMap,
     Json(described): Json<ClassesDescription>,
-) -> Result<StatusCode, ApiError> {
+) -> Result<Response, ApiError> {
     caller.operates()?;
-    command(cluster, Command::DescribeClasses(described)).await
+    replace(cluster, headers, Resource::Classes, Command::DescribeClasses(described)).await
 }
 
-async fn show_classes(
-    caller: Caller,
-    State(cluster): Shared,
-) -> Result<Json<Option<ClassesDescription>>, ApiError> {
+async fn show_classes(caller: Caller, State(cluster): Shared) -> Result<Response, ApiError> {
     caller.sees()?;
-    Ok(Json(cluster.lock().controller.state().classes_description().cloned()))
+    Ok(Resource::Classes.show(cluster.lock().controller.state()))
 }
 
 #[derive(Deserialize)]
@@ -93,8 +98,9 @@ async fn describe_hosts(
     caller: Caller,
     State(cluster): Shared,
     Query(query): Query<HostsQuery>,
+    headers: HeaderMap,
     text: String,
-) -> Result<StatusCode, ApiError> {
+) -> Result<Response, ApiError> {
     caller.operates()?;
     let deployment = Deployment::parse(&text)?;
     let mut servers = Vec::new();
@@ -112,7 +118,12 @@ async fn describe_hosts(
     }
     let hosts = deployment.hosts.iter().filter(|host| !host.switch).map(|host| host.name.clone()).collect();
     let described = HostsDescription { text, hosts, servers, network: query.network };
-    command(cluster, Command::DescribeHosts(described)).await
+    replace(cluster, headers, Resource::Hosts, Command::DescribeHosts(described)).await
+}
+
+async fn show_hosts(caller: Caller, State(cluster): Shared) -> Result<Response, ApiError> {
+    caller.operates()?;
+    Ok(Resource::Hosts.show(cluster.lock().controller.state()))
 }
 
 /// Decides a command, stores it, and answers without a body.
@@ -291,6 +302,7 @@ async fn what_if(
     Json(question): Json<WorkloadQuestion>,
 ) -> Result<Json<DecisionDocument>, ApiError> {
     let tenant = caller.tenant(question.tenant.as_deref())?;
+    let seen = caller.sees()?;
     blocking(move || {
         let core = cluster.lock();
         let event = decide(&core, &tenant, question, None)?;
@@ -313,7 +325,7 @@ async fn what_if(
                     bound_s: admission.bound_s,
                     standing: "gone".to_owned(),
                     assumptions: admission.assumptions.clone(),
-                    derivation: Some(admission.derivation.clone()),
+                    derivation: Some(derivation_for(seen.as_deref(), admission.derivation.clone())),
                 }),
                 ..document("admitted", &admission.request.name)
             },
@@ -386,6 +398,7 @@ async fn show_workload(
     Query(query): Query<WaitQuery>,
 ) -> Result<Json<WorkloadDocument>, ApiError> {
     let tenant = caller.tenant(Some(&tenant))?;
+    let seen = caller.sees()?;
     let mut news = cluster.watch();
     let until = query.until();
     loop {
@@ -395,7 +408,8 @@ async fn show_workload(
             let (id, workload) = state.find(&tenant, &name).ok_or_else(|| {
                 ApiError::unknown(format_args!("tenant '{tenant}' has no workload '{}'", name.escape_debug()))
             })?;
-            WorkloadDocument::new(state, id, workload).with_derivation(workload)
+            let derivation = derivation_for(seen.as_deref(), workload.derivation.clone());
+            WorkloadDocument::new(state, id, workload).with_derivation(derivation)
         };
         let is_over = document.standing == "enforced" || *news.borrow_and_update() == u64::MAX;
         if is_over || timeout_at(until, news.changed()).await.is_err() {
@@ -445,7 +459,7 @@ async fn list_decisions(
             next = last;
             break;
         }
-        decisions.push(DecisionDocument::new(state, decision));
+        decisions.push(decision_for(seen.as_deref(), DecisionDocument::new(state, decision)));
     }
     Ok(Json(DecisionPage { decisions, next }))
 }

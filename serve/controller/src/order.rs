@@ -33,10 +33,11 @@ impl PolicyChange<'_> {
         if hosts.len() == 1 {
             return Ok(hosts.iter().cloned().collect());
         }
-        if let Some(name) = self.changed_priority() {
-            return Err(format!(
-                "its SLO would move workload '{name}' to another priority, which hosts cannot change at one instant"
-            ));
+        if self.changes_a_priority() {
+            // Tenants read this, and the workload may be of another one: it has no name here.
+            return Err("its SLO would move a workload of the server to another priority, which hosts cannot change at \
+                        one instant"
+                .to_owned());
         }
         let mut search = OrderSearch { change: self, hosts, dead: BTreeSet::new(), checks: 0 };
         let mut order = Vec::new();
@@ -47,11 +48,10 @@ impl PolicyChange<'_> {
         Err(format!("{found} in which the hosts {} could change one after the other", words(hosts)))
     }
 
-    /// A workload of both policies whose priority differs.
-    fn changed_priority(&self) -> Option<&str> {
+    /// Returns true if the priority of a workload of both policies differs.
+    fn changes_a_priority(&self) -> bool {
         let mut kept = self.old.workloads.iter().filter_map(|old| Some((old, of(self.new, &old.name)?)));
-        let changed = kept.find(|(old, new)| old.priority != new.priority);
-        changed.map(|(old, _)| old.name.as_str())
+        kept.any(|(old, new)| old.priority != new.priority)
     }
 
     /// Returns true if every promise holds while exactly these hosts have the new policy.

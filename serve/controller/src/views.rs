@@ -3,8 +3,9 @@
 use crate::event::{ClassesDescription, HostsDescription, TokenRecord, full_name};
 use crate::state::{ClusterState, Decision, HostState, WorkloadState};
 use agent::AgentMode;
-use model::Policy;
+use model::{Policy, Stage};
 use plan::standing::ServerKind;
+use std::ops::Bound;
 
 /// Standing of an admitted workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +18,19 @@ pub enum Standing {
     Advised,
     /// It has no place any more.
     Gone,
+}
+
+impl WorkloadState {
+    /// Returns the least burst with which a limiter of this rate never delays its trace at a stage of its server, seconds
+    /// of capacity; infinite below the mean rate.
+    pub fn least_burst(&self, stage: Stage, rate: f64) -> f64 {
+        self.planning.on_class[0].curves[stage].burst(rate)
+    }
+
+    /// Returns the mean rate of its trace at a stage of its server, fraction of capacity.
+    pub fn mean_rate(&self, stage: Stage) -> f64 {
+        self.planning.on_class[0].mean_rate[stage]
+    }
 }
 
 /// A server as others see it.
@@ -48,6 +62,14 @@ impl ClusterState {
     /// Returns identities and states of all workloads with a place, by name.
     pub fn workloads(&self) -> impl Iterator<Item = (u64, &WorkloadState)> {
         self.present.values().map(|id| (*id, &self.workloads[id]))
+    }
+
+    /// Returns identities and states of a tenant's workloads with a place, by name.
+    pub fn workloads_of(&self, tenant: &str) -> impl Iterator<Item = (u64, &WorkloadState)> {
+        let prefix = full_name(tenant, "");
+        let from = self.present.range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));
+        let own = from.map_while(move |(name, id)| name.starts_with(&prefix).then_some(id));
+        own.map(|id| (*id, &self.workloads[id]))
     }
 
     pub fn standing(&self, id: u64) -> Standing {

@@ -88,9 +88,30 @@ impl Client {
         self.read(request.send(bytes))
     }
 
-    /// Replaces a description by a text of this type.
-    pub(crate) fn put(&self, path: &str, kind: &str, text: &str) -> Result<(), ClientError> {
-        let request = self.agent.put(self.place(path)).header("authorization", self.bearer());
+    /// Returns the entity tag of a description; `None` from a controller that gives none.
+    pub(crate) fn tag(&self, path: &str) -> Result<Option<String>, ClientError> {
+        let request = self.agent.get(self.place(path)).header("authorization", self.bearer());
+        let request = request.config().timeout_global(Some(TIMEOUT)).build();
+        let answer = match self.check(request.call()) {
+            // Controllers before this one do not show their hosts.
+            Err(ClientError::Refused(StatusCode::METHOD_NOT_ALLOWED, _)) => return Ok(None),
+            answer => answer?,
+        };
+        Ok(answer.headers().get("etag").and_then(|tag| tag.to_str().ok()).map(str::to_owned))
+    }
+
+    /// Replaces a description by a text of this type, if it still has the tag.
+    pub(crate) fn put(
+        &self,
+        path: &str,
+        tag: Option<&str>,
+        kind: &str,
+        text: &str,
+    ) -> Result<(), ClientError> {
+        let mut request = self.agent.put(self.place(path)).header("authorization", self.bearer());
+        if let Some(tag) = tag {
+            request = request.header("if-match", tag);
+        }
         self.check(request.header("content-type", kind).send(text)).map(drop)
     }
 

@@ -13,7 +13,7 @@ const THEMES: [&str; 2] = ["light", "dark"];
 /// small, charts without a sentence of how to read them, text or charts outside their box, columns without room, text over
 /// text, ticks with zeros to be counted, axes with fewer than two ticks, text without contrast, charts that show no value to
 /// the pointer, lines that are drawn twice.
-const PROBLEMS: [&str; 11] = [
+pub(crate) const PROBLEMS: [&str; 11] = [
     "cut",
     "small",
     "silent",

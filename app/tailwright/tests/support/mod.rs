@@ -3,6 +3,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod browser;
+pub(crate) mod chromium;
 pub(crate) mod cluster;
 pub(crate) mod judge;
 pub(crate) mod observer;
@@ -10,6 +11,7 @@ pub(crate) mod replay;
 pub(crate) mod schema;
 pub(crate) mod scraped;
 pub(crate) mod servers;
+pub(crate) mod service;
 pub(crate) mod transcript;
 
 use serde_json::Value;

@@ -1,6 +1,9 @@
 //! A report page: a title, a lead sentence and sections of blocks, as one HTML document.
 
+mod site;
 mod style;
+
+pub use site::{Form, Link, Site};
 
 use crate::bars::Bars;
 use crate::bullets::Bullets;
@@ -67,6 +70,10 @@ pub enum Block {
         /// The blocks in reading order.
         blocks: Vec<Block>,
     },
+    /// A form that sends fields to the service of the page.
+    Form(Form),
+    /// Links to other pages, in a row.
+    Links(Vec<Link>),
     /// Blocks that are hidden until the reader opens the summary line above them.
     Fold {
         /// Summary line, which describes the blocks.
@@ -103,6 +110,8 @@ impl Block {
             Self::Bars(bars) => bars.write(xml, width),
             Self::Bullets(bullets) => bullets.write(xml, width),
             Self::Dots(dots) => dots.write(xml, width),
+            Self::Form(form) => form.write(xml),
+            Self::Links(links) => site::write_links(xml, links, "More pages"),
             Self::Grid { columns, blocks } => write_grid(xml, (*columns).clamp(1, 4), blocks, width),
             Self::Fold { summary, blocks } => xml.element("details", &[], |xml| {
                 xml.text_element("summary", &[], summary);
@@ -121,7 +130,7 @@ macro_rules! block_from {
         }
     )*};
 }
-block_from!(Table, Chart, Bars, Bullets, Dots);
+block_from!(Table, Chart, Bars, Bullets, Dots, Form);
 
 impl From<Vec<KeyFigure>> for Block {
     fn from(key_figures: Vec<KeyFigure>) -> Self {
@@ -227,6 +236,33 @@ impl Page {
                 xml.markup(figure::TEXTURES);
                 xml.element("main", &[], |xml| self.write_main(xml));
                 xml.element("script", &[], |xml| xml.markup(style::SCRIPT));
+            });
+        });
+        xml.into_string()
+    }
+
+    /// Writes the document as a page of a service.
+    pub fn to_served_html(&self, site: &Site) -> String {
+        let mut xml = Xml::default();
+        xml.markup("<!DOCTYPE html>\n");
+        xml.element("html", &[("lang", "en".into())], |xml| {
+            xml.element("head", &[], |xml| {
+                xml.markup(style::SERVED_HEAD);
+                xml.text_element("title", &[], &self.title);
+                xml.element("style", &[], |xml| {
+                    xml.markup(style::CSS);
+                    xml.markup(site::CSS);
+                });
+            });
+            xml.element("body", &site.attributes(), |xml| {
+                xml.markup(figure::TEXTURES);
+                site.write_header(xml);
+                xml.element("main", &[], |xml| self.write_main(xml));
+                xml.element("script", &[("nonce", site.nonce().into())], |xml| {
+                    xml.markup(site::BEFORE_SCRIPT);
+                    xml.markup(style::SCRIPT);
+                    xml.markup(site::SCRIPT);
+                });
             });
         });
         xml.into_string()

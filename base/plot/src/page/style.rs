@@ -8,6 +8,12 @@ pub(crate) const HEAD: &str = r#"<meta charset="utf-8"/>
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"/>
 "#;
 
+/// The head of a page of a service, which sends the content security policy as a header.
+pub(crate) const SERVED_HEAD: &str = r#"<meta charset="utf-8"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/>
+<meta name="color-scheme" content="light dark"/>
+"#;
+
 /// The palette follows Okabe and Ito's colours for colour-blind readers, darkened or lightened for contrast.
 pub(crate) const CSS: &str = r#"
 :root{--paper:#fff;--ink:#1d2530;--soft:#56616f;--line:#c3cad3;--grid:#e6e9ed;--fine:#f3f4f6;--panel:#f6f7f9;
@@ -122,7 +128,17 @@ th[aria-sort=descending]::after{content:" ↓"}
 /// as scrollable, and opens folds for printing. It keeps options of commands unbroken, and shows the
 /// value nearest to the pointer or finger. It contains neither `<` nor `&`, so that the page is also XML.
 pub(crate) const SCRIPT: &str = r#"
-document.querySelectorAll("table").forEach(function(table){
+var tip = document.createElement("div");
+tip.className = "tip";
+tip.hidden = true;
+document.body.appendChild(tip);
+function measure(){
+  document.querySelectorAll(".cut-note").forEach(function(note){
+    var box = note.nextElementSibling;
+    note.classList.toggle("on", box.scrollWidth > box.clientWidth + 1);
+  });
+}
+function sortable(table){
   var body = table.tBodies[0];
   table.querySelectorAll("thead th").forEach(function(head, column){
     head.tabIndex = 0;
@@ -141,45 +157,8 @@ document.querySelectorAll("table").forEach(function(table){
     head.addEventListener("click", sort);
     head.addEventListener("keydown", function(event){ if (event.key === "Enter") sort(); });
   });
-});
-var wide = Array.from(document.querySelectorAll(".table, pre"));
-wide.forEach(function(box){
-  var note = document.createElement("p");
-  note.className = "cut-note";
-  note.textContent = "wider than the screen: scroll sideways →";
-  box.parentNode.insertBefore(note, box);
-});
-function measure(){
-  wide.forEach(function(box){
-    box.previousSibling.classList.toggle("on", box.scrollWidth > box.clientWidth + 1);
-  });
 }
-addEventListener("resize", measure);
-document.querySelectorAll("footer p").forEach(function(line){
-  var words = line.textContent.split(/(?= )/).map(function(word){
-    if (word.slice(0, 2) !== " -") return [word];
-    var whole = document.createElement("span");
-    whole.className = "whole";
-    whole.textContent = word.slice(1);
-    return [" ", whole];
-  });
-  line.replaceChildren.apply(line, words.flat());
-});
-var folded = [];
-addEventListener("beforeprint", function(){
-  folded = Array.from(document.querySelectorAll("details:not([open])"));
-  folded.forEach(function(fold){ fold.open = true; });
-});
-addEventListener("afterprint", function(){
-  folded.forEach(function(fold){ fold.open = false; });
-});
-document.querySelectorAll("details").forEach(function(fold){ fold.addEventListener("toggle", measure); });
-measure();
-var tip = document.createElement("div");
-tip.className = "tip";
-tip.hidden = true;
-document.body.appendChild(tip);
-document.querySelectorAll("svg.chart").forEach(function(chart){
+function pointed(chart){
   var marks = [], near = null;
   chart.querySelectorAll("title").forEach(function(title){
     var mark = title.parentNode;
@@ -216,12 +195,46 @@ document.querySelectorAll("svg.chart").forEach(function(chart){
   chart.addEventListener("pointermove", show);
   chart.addEventListener("pointerdown", show);
   chart.addEventListener("pointerleave", hide);
+}
+function whole(line){
+  var words = line.textContent.split(/(?= )/).map(function(word){
+    if (word.slice(0, 2) !== " -") return [word];
+    var unbroken = document.createElement("span");
+    unbroken.className = "whole";
+    unbroken.textContent = word.slice(1);
+    return [" ", unbroken];
+  });
+  line.replaceChildren.apply(line, words.flat());
+}
+function enhance(root){
+  root.querySelectorAll("table").forEach(sortable);
+  root.querySelectorAll(".table, pre").forEach(function(box){
+    var note = document.createElement("p");
+    note.className = "cut-note";
+    note.textContent = "wider than the screen: scroll sideways →";
+    box.parentNode.insertBefore(note, box);
+  });
+  root.querySelectorAll("footer p").forEach(whole);
+  root.querySelectorAll("details").forEach(function(fold){ fold.addEventListener("toggle", measure); });
+  root.querySelectorAll("svg.chart").forEach(pointed);
+  measure();
+}
+addEventListener("resize", measure);
+var folded = [];
+addEventListener("beforeprint", function(){
+  folded = Array.from(document.querySelectorAll("details:not([open])"));
+  folded.forEach(function(fold){ fold.open = true; });
 });
+addEventListener("afterprint", function(){
+  folded.forEach(function(fold){ fold.open = false; });
+});
+enhance(document);
 "#;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::site;
 
     /// Relative luminance, WCAG 2.2.
     fn luminance(hex: &str) -> f64 {
@@ -258,10 +271,10 @@ mod tests {
 
     #[test]
     fn constants_are_xml_and_load_nothing() {
-        for markup in [CSS, SCRIPT] {
+        for markup in [CSS, SCRIPT, site::CSS, site::BEFORE_SCRIPT, site::SCRIPT] {
             assert!(!markup.contains(['&', '<']));
         }
-        for text in [CSS, SCRIPT, HEAD] {
+        for text in [CSS, SCRIPT, HEAD, SERVED_HEAD, site::CSS, site::BEFORE_SCRIPT, site::SCRIPT] {
             assert!(!text.contains("http:") && !text.contains("https:") && !text.contains("@import"));
         }
     }

@@ -265,13 +265,17 @@ fn list(args: &ListArgs) -> Result<(), OperationError> {
 
 fn describe(args: &DescribeArgs) -> Result<(), OperationError> {
     let client = args.connection.client()?;
+    // Both are as they are now, or nothing is replaced: not what another operator writes while this reads files.
+    let classes_tag = client.tag("/v1/classes")?;
+    let hosts_tag = client.tag("/v1/hosts")?;
     if let Some(cluster) = &args.class_file {
-        describe_classes(&client, cluster)?;
+        describe_classes(&client, classes_tag.as_deref(), cluster)?;
     }
     if let Some(hosts) = &args.hosts {
         let network = if args.assume_network { "assumed" } else { "agents" };
         let text = read_text(hosts, "hosts file")?;
-        client.put(&format!("/v1/hosts?network={network}"), "text/plain", &text)?;
+        let path = format!("/v1/hosts?network={network}");
+        client.put(&path, hosts_tag.as_deref(), "text/plain", &text)?;
     }
     Ok(())
 }
@@ -281,7 +285,7 @@ fn print(document: &impl Serialize) {
     terminal::print(&(text + "\n"));
 }
 
-fn describe_classes(client: &Client, path: &Path) -> Result<(), OperationError> {
+fn describe_classes(client: &Client, tag: Option<&str>, path: &Path) -> Result<(), OperationError> {
     let text = read_text(path, "cluster file")?;
     let cluster: Cluster = toml::from_str(&text).map_err(|error| {
         OperationError::input(format_args!("{}: {}", path.display(), error.to_string().trim_end()))
@@ -293,7 +297,7 @@ fn describe_classes(client: &Client, path: &Path) -> Result<(), OperationError> 
     }
     let described = ClassesDescription { safety_margin: cluster.safety_margin, classes };
     let text = serde_json::to_string(&described).expect("a description is plain data");
-    Ok(client.put("/v1/classes", "application/json", &text)?)
+    Ok(client.put("/v1/classes", tag, "application/json", &text)?)
 }
 
 fn token(args: &TokenArgs) -> Result<(), OperationError> {

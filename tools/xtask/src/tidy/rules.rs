@@ -185,8 +185,8 @@ pub(super) const LIMITS: &[Limit] = &[
 pub(super) const FRONT_LIBRARIES: [&str; 6] =
     ["clap", "clap_complete", "cli", "console", "indicatif", "plot"];
 
-/// True for crates that may link [`FRONT_LIBRARIES`]: the program, the `cli` crate of a system, and what these share.
-/// Services link the others, which therefore print nothing.
+/// True for crates that may link [`FRONT_LIBRARIES`]: the program, the `cli` crate of a system, `api`, which serves pages,
+/// and what these share. Services link the others, which therefore print nothing.
 pub(super) fn is_front(krate: &str) -> bool {
-    krate == "tailwright" || krate.ends_with("-cli") || FRONT_LIBRARIES.contains(&krate)
+    ["tailwright", "api"].contains(&krate) || krate.ends_with("-cli") || FRONT_LIBRARIES.contains(&krate)
 }
