@@ -76,8 +76,8 @@ fn form(status: StatusCode, lead: &str, next: Option<&str>) -> Response {
     if let Some(next) = next.filter(|next| is_own_page(next)) {
         form = form.hidden("next", next);
     }
-    let hint = "The first operator's token is in the file `operator.token` of the controller's folder. Operators issue others: \
-                `tailwright ctl token NAME --for-tenant TENANT`.";
+    let hint = "The first operator's token is in the file `operator.token` of the controller's folder. Operators issue others with \
+                `tailwright ctl token NAME --for-tenant TENANT` or `--for-operator` and hand them on";
     let page =
         Page::new("Tailwright controller").lead(lead).section("", [form.into(), Block::paragraph(hint)]);
     let answer = public_page(status, &page.footer(format!("tailwright {}", env!("CARGO_PKG_VERSION"))));

@@ -83,9 +83,9 @@ pub(super) fn servers<'a>(rows: impl IntoIterator<Item = ServerView<'a>>) -> Tab
         Column::name("class"),
         Column::name("host"),
         Column::number("workloads"),
-        Column::number("in"),
+        Column::number("link in"),
         Column::number("storage"),
-        Column::number("out"),
+        Column::number("link out"),
         Column::name("policy"),
     ]);
     for server in rows {
