@@ -545,7 +545,7 @@ fn check_rules(page: &str) {
 /// The commands of docs/guides/run-as-a-service.md work as pasted, one after the other in one shell.
 #[test]
 fn the_guide_works_as_pasted() {
-    if testkit::program("memcached").is_none() || testkit::program("bash").is_none() {
+    if ["memcached", "bash", "curl"].iter().any(|name| testkit::program(name).is_none()) {
         return;
     }
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/run-as-a-service.md");
