@@ -58,7 +58,7 @@ impl Viewer {
         match role_of(cluster, &token) {
             Some(Role::Operator) => Ok(Self { seen: None, token, session: None }),
             Some(Role::Tenant { tenant }) => Ok(Self { seen: Some(tenant), token, session: None }),
-            Some(Role::Agent { .. }) => {
+            Some(Role::Agent { .. } | Role::Metrics) => {
                 Err(ApiError::forbidden("this needs the token of a tenant or an operator"))
             }
             None => Err(refused("the token is unknown")),

@@ -8,9 +8,9 @@
 use crate::cluster::Cluster;
 use crate::documents::{DecisionDocument, WorkloadDocument};
 use crate::error::ApiError;
+use crate::handler::blocking;
 use crate::limits::VISITS_MAX;
 use crate::privacy::decision_for;
-use crate::handler::blocking;
 use crate::viewer::Viewer;
 use crate::visits::StreamPermit;
 use axum::extract::{Query, State};

@@ -11,7 +11,7 @@ use crate::event::{
 use crate::order::PolicyChange;
 use crate::state::{ClusterState, ServerState};
 use agent::{AgentMode, ClientPlace};
-use model::{PerStage, Policy, is_usable_name};
+use model::{Policy, is_usable_name};
 use plan::standing::{PlanningWorkload, ServerKind, ServerPlan};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -50,6 +50,9 @@ pub(super) fn described(event: &Event) -> String {
                 "host {host} fell back to assignment {epoch}; what it had confirmed after that does not count"
             )
         }
+        Event::VerdictChanged { tenant, name, verdict, reason, .. } => {
+            format!("workload {tenant}/{name} is now {}: {reason}", verdict.word())
+        }
         Event::Restored { .. } => {
             "the history was restored from a backup; nothing that hosts confirmed counts".to_owned()
         }
@@ -61,5 +64,6 @@ fn holder(role: &Role) -> String {
         Role::Operator => "an operator".to_owned(),
         Role::Tenant { tenant } => format!("tenant {tenant}"),
         Role::Agent { host } => format!("the agent of host {host}"),
+        Role::Metrics => "readers of metrics".to_owned(),
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::cluster::{Cluster, ClusterCore};
 use crate::error::ApiError;
-use crate::pages::text::escaped;
 use crate::handler::blocking;
+use crate::pages::text::escaped;
 use crate::secret::new_secret;
 use crate::viewer::Viewer;
 use axum::extract::FromRequestParts;

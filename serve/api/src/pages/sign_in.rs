@@ -44,7 +44,7 @@ pub(super) async fn sign_in(
         return Ok(form(StatusCode::UNAUTHORIZED, "The token is unknown.", sent.next.as_deref()));
     }
     if Viewer::of_token(&cluster, token.clone()).is_err() {
-        let why = "This is the token of an agent; pages are for operators and tenants.";
+        let why = "Pages are for operators and tenants; this token is of neither.";
         return Ok(form(StatusCode::FORBIDDEN, why, sent.next.as_deref()));
     }
     // A session that the browser had before ends.
