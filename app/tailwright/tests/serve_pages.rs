@@ -1,4 +1,4 @@
-//! Pages and stream of `tailwright controller`: as a browser shows them, and as somebody tries to break them.
+//! Pages and stream of `tailwright controller`: as a browser shows them, and as an attacker tries them.
 
 mod support;
 
@@ -210,7 +210,7 @@ fn check_loss(browser: &mut Browser, service: &mut Service, base: &str) {
     browser.wait("the end", "document.querySelector('.news').textContent.includes('The session has ended')");
 }
 
-/// Whatever a tenant asks for, with a session or with its token, no answer has the name of another.
+/// No answer to a tenant has the name of another, with a session or with its token.
 #[test]
 fn no_answer_to_a_tenant_names_another() {
     let mut service = populated();
@@ -262,7 +262,7 @@ fn no_answer_to_a_tenant_names_another() {
     let answer = service.send("POST", "/v1/what-if", &[&bearer, json], &question.to_string());
     assert!(answer.body.contains("another tenant's workload 1"), "{answer:?}");
     assert!(names.iter().all(|name| !answer.body.contains(name)), "{answer:?}");
-    // What it names itself it gets back, and no more: the answer is the same as for names that nobody has.
+    // For another tenant's names the answer is the same as for names that do not exist.
     let path = |tenant: &str, name: &str| format!("/workload?tenant={tenant}&name={name}");
     let real = service.send("GET", &path(OTHER, OTHER_WORKLOAD), &[&session], "");
     let unreal = service.send("GET", &path("no-one", "nothing"), &[&session], "");
@@ -414,7 +414,7 @@ fn the_stream_is_the_history() {
     assert!(controller.ends_well());
 }
 
-/// Who replaces a description that another operator has replaced meanwhile is told, and replaces nothing.
+/// An operator who replaces what another has replaced meanwhile is told, and replaces nothing.
 #[test]
 fn two_operators_do_not_overwrite_each_other() {
     let service = Service::start();
@@ -456,7 +456,7 @@ fn a_client_that_does_not_read_is_cut() {
     let mut stream = service.connect("GET", "/v1/watch?after=0", &[&bearer], "");
     std::thread::sleep(Duration::from_secs(35));
     assert_eq!(service.send("GET", "/healthz", &[], "").status, 200);
-    // What the kernel holds is read, and then the connection has ended, before all of the history.
+    // Bytes that the kernel holds are read, and then the connection has ended, before all of the history.
     let all = 8 * (3 << 20);
     let mut rest = Vec::new();
     let ended = (&mut stream).take(all).read_to_end(&mut rest);

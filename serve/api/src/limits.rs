@@ -14,3 +14,5 @@ pub(crate) const UNREAD_MAX: Duration = Duration::from_secs(30);
 pub(crate) const VISITS_MAX: usize = 32;
 /// Time after which a session of a browser ends.
 pub(crate) const SESSION: Duration = Duration::from_secs(12 * 60 * 60);
+/// Rows of a list on one page.
+pub(crate) const ROWS_MAX: usize = 200;

@@ -1,4 +1,4 @@
-//! What a tenant may read of decisions and derivations: nothing that names another tenant.
+//! Decisions and derivations as a tenant may read them: nothing that names another tenant.
 //!
 //! A bound rests on all workloads of its server, and a host's complaint may be about any of them. Their limits are a part
 //! of the derivation; their names are not.

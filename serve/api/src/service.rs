@@ -42,7 +42,7 @@ pub fn serve(
 fn with_timeout(listener: TcpListener, unread: Duration) -> impl Listener<Io = TcpStream, Addr = SocketAddr> {
     let timeout = u32::try_from(unread.as_millis()).unwrap_or(u32::MAX);
     listener.tap_io(move |connection| {
-        // Where the kernel does not know the option, a connection lives as long as its client.
+        // On a kernel without the option a connection lives as long as its client.
         let _ = set_tcp_user_timeout(&*connection, timeout);
     })
 }

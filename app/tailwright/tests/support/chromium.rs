@@ -150,7 +150,7 @@ impl Browser {
     }
 }
 
-/// Decodes base64 (RFC 4648, 4).
+/// Decodes base64.
 fn decoded(text: &str) -> Vec<u8> {
     const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut bytes = Vec::new();

@@ -218,7 +218,9 @@ impl Iterator for Events {
 
     /// Waits for the next event; none at the end of the stream.
     fn next(&mut self) -> Option<Self::Item> {
-        let (mut kind, mut seq, mut data) = (String::new(), 0, String::new());
+        let mut kind = String::new();
+        let mut seq = 0;
+        let mut data = String::new();
         loop {
             let mut line = String::new();
             if self.0.read_line(&mut line).ok()? == 0 {

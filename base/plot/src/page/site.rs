@@ -259,7 +259,7 @@ pub(crate) const SCRIPT: &str = r#"
   }
   function replace(next){
     var parts = texts(next);
-    // What is at the top of the screen stays there.
+    // The part at the top of the screen stays there.
     var top = Array.from(main.children).findIndex(function(part){ return part.getBoundingClientRect().bottom > 0; });
     var offset = top === -1 ? 0 : main.children[top].getBoundingClientRect().top;
     if (parts.length === served.length) {

@@ -63,7 +63,7 @@ fn cluster_page(state: &ClusterState, viewer: &Viewer) -> Page {
     page = page.section("Servers", blocks);
 
     let mut shown = workloads.clone();
-    // What is not kept comes first, and then what has the least room.
+    // Workloads that are not enforced come first, and then those with the least room.
     let is_kept = |id: u64| state.standing(id) == Standing::Enforced;
     shown.sort_by(|(a, one), (b, other)| {
         is_kept(*a).cmp(&is_kept(*b)).then(margin(one).total_cmp(&margin(other)))

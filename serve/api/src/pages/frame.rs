@@ -1,4 +1,4 @@
-//! What all pages have: links, the button to sign out, headers of HTTP, and the way to the form where a session is missing.
+//! Common parts of pages: links, the button to sign out, headers of HTTP, and the way to the form where a session is missing.
 
 use crate::cluster::{Cluster, ClusterCore};
 use crate::error::ApiError;

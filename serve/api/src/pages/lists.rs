@@ -1,7 +1,7 @@
 //! All workloads, servers and agents, in pages by name.
 
 use crate::cluster::Cluster;
-use crate::pages::ROWS_MAX;
+use crate::limits::ROWS_MAX;
 use crate::pages::cluster::operates;
 use crate::pages::frame::{Reader, Refused, page};
 use crate::pages::tables::{self, NumberedWorkload};

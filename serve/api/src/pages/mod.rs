@@ -20,9 +20,6 @@ use axum::Router;
 use axum::routing::{get, post};
 use std::sync::Arc;
 
-/// Rows of a list on one page.
-const ROWS_MAX: usize = 200;
-
 pub(crate) fn routes() -> Router<Arc<Cluster>> {
     Router::new()
         .route("/", get(cluster::show))

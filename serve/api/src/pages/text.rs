@@ -7,7 +7,9 @@ pub(super) fn utc(at_ns: u64) -> String {
     let seconds = at_ns / 1_000_000_000;
     let (year, month, day) = civil(seconds / 86_400);
     let of_day = seconds % 86_400;
-    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    let hour = of_day / 3600;
+    let minute = of_day / 60 % 60;
+    let second = of_day % 60;
     format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 

@@ -3,7 +3,7 @@
 use crate::cluster::Cluster;
 use crate::documents::{DecisionDocument, standing_word};
 use crate::error::ApiError;
-use crate::pages::ROWS_MAX;
+use crate::limits::ROWS_MAX;
 use crate::pages::frame::{Reader, Refused, page};
 use crate::pages::server::words;
 use crate::pages::tables::{self, margin, server_address, standing_status};
