@@ -21,16 +21,37 @@ fn verified(duration_ms: u64) -> LoadOptions {
 /// Reads and writes of several sizes on several connections: every request is answered, and reads return
 /// the data that was written.
 fn read_and_write(target: &LoadTarget, sizes: &[u64], connections: usize) -> LoadReport {
+    let report = play_sizes(target, sizes, connections);
+    assert!(all_done(&report), "{:?}", report.warnings);
+    check_data(&report);
+    report
+}
+
+fn play_sizes(target: &LoadTarget, sizes: &[u64], connections: usize) -> LoadReport {
     let requests = poisson(2000.0, 1000, 11, sizes);
     let observed = requests.iter().filter(|request| request.arrival >= Nanos(100 * MS)).count();
     let report =
         play(vec![workload("w", target.clone(), connections, OfferedLoad::Open(requests))], &verified(1000))
             .unwrap();
-    assert!(all_done(&report), "{:?}", report.warnings);
     assert_eq!(report.observations.requests.len(), observed);
+    report
+}
+
+fn check_data(report: &LoadReport) {
     assert_eq!((report.comparison.mismatches, &report.comparison.first), (0, &None));
     assert!(report.comparison.bytes > Bytes(1 << 20), "{:?}", report.comparison);
-    report
+}
+
+/// Datagrams that the kernel has dropped because a receive buffer was full, which happens to a program that waits for a
+/// CPU.
+fn dropped_datagrams() -> u64 {
+    let snmp = std::fs::read_to_string("/proc/net/snmp").expect("Linux");
+    let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Udp: "));
+    let names = lines.next().expect("names of the counters");
+    let values = lines.next().expect("their values");
+    let mut counters = names.split(' ').zip(values.split(' '));
+    let (_, dropped) = counters.find(|(name, _)| *name == "RcvbufErrors").expect("one of the counters");
+    dropped.parse().expect("a number")
 }
 
 #[test]
@@ -71,7 +92,20 @@ fn memcached_by_udp() {
         keys: 20,
         key_size: Some(64),
     };
-    let report = read_and_write(&target, &[100, 1024, 20_000], 4);
+    let mut report = None;
+    for _ in 0..10 {
+        let dropped = dropped_datagrams();
+        let played = play_sizes(&target, &[100, 1024, 20_000], 4);
+        if all_done(&played) {
+            report = Some(played);
+            break;
+        }
+        assert!(dropped_datagrams() > dropped, "requests were lost, and no datagram was dropped");
+    }
+    let Some(report) = report else {
+        return testkit::skip("the kernel dropped datagrams in ten rounds: the machine is too busy");
+    };
+    check_data(&report);
     assert_eq!(report.counters[0].misses, 0);
     let largest = OfferedLoad::Closed { in_flight: 2, op: Op::Write, size: Bytes(60_000), sequential: false };
     let report = play(vec![workload("w", target.clone(), 1, largest)], &options(200)).unwrap();

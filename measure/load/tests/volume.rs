@@ -111,7 +111,8 @@ fn reads_return_what_was_written() {
             .unwrap();
     assert_eq!(done(&report), total);
     assert_eq!((report.comparison.mismatches, report.comparison.first), (0, None));
-    assert!(report.comparison.bytes > report.comparison.unknown && report.comparison.unknown > Bytes(0));
+    // How many writes overlap, after which data is unknown, depends on the load of the machine.
+    assert!(report.comparison.bytes > Bytes(0) && report.comparison.unknown > Bytes(0));
     assert_eq!(server.count(), total as u64);
 }
 

@@ -243,7 +243,8 @@ mod tests {
         };
         let as_planned = [member(&mail, "mail", 1.0, true), member(&web, "web", 1.0, true)];
         assert_eq!(kind.check(&enforcement, &as_planned), Ok(()));
-        let larger = [member(&mail, "mail", 1.0, true), member(&web, "web", 100.0, false)];
+        // Mail goes first.
+        let larger = [member(&mail, "mail", 100.0, false), member(&web, "web", 1.0, true)];
         assert!(matches!(kind.check(&enforcement, &larger), Err(FitRefusal::Latency { .. })));
         // Load alone is promised nothing.
         let load = [member(&mail, "mail", 100.0, false), member(&web, "web", 100.0, false)];
@@ -257,8 +258,8 @@ mod tests {
     #[test]
     fn a_refusal_names_remedies() {
         let kind = kind();
-        let mail = bursty(&kind, "mail", 200, "99% < 60ms");
-        let web = bursty(&kind, "web", 300, "99% < 60ms");
+        let mail = bursty(&kind, "mail", 200, "99% < 80ms");
+        let web = bursty(&kind, "web", 300, "99% < 80ms");
         assert!(kind.carries([&mail, &web].into_iter()));
         assert!(kind.fit("ssd-1", &[&mail, &web]).is_err());
         let reason = kind.refusal(1, ("ssd-1", &[&mail]), &web);
