@@ -179,7 +179,7 @@ mod tests {
     }
 
     proptest! {
-        /// Who leaves makes nobody's bound larger, whether bursts were raised or not.
+        /// A workload that leaves makes no bound larger, whether bursts were raised or not.
         #[test]
         fn without_one_of_them_no_other_waits_longer(
             sizes in prop::collection::vec(1usize..4, 1..4),
