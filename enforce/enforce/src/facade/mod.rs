@@ -2,6 +2,7 @@
 
 mod apply;
 mod conditions;
+mod host_links;
 mod hosts_file;
 mod proxy;
 mod proxy_change;
@@ -10,6 +11,7 @@ mod template;
 
 pub use apply::{ApplySettings, HostAnswer, apply_policy};
 pub use conditions::server_runs;
+pub use host_links::LinkChange;
 pub use hosts_file::HostsFile;
 pub use proxy::{ProxyFiles, ProxySettings, ProxyStart, ReloadAnswer, proxy_start};
 pub use proxy_change::ProxyAnswer;

@@ -171,6 +171,27 @@ impl HostChange {
         })
     }
 
+    /// Returns true if the host is not in the desired state, or an earlier run was interrupted.
+    pub(crate) fn is_needed(&self) -> bool {
+        !self.steps.is_empty() || self.state.is_changing
+    }
+
+    /// Returns true if the host is observed to be in the desired state.
+    ///
+    /// # Errors
+    /// Failed queries of the host.
+    pub(crate) fn is_in_force(&self, run: &mut dyn CommandRunner) -> Result<bool, OperationError> {
+        let observed = self.observe_again(run)?;
+        let (applied, original) = (&self.state.applied, &self.state.original);
+        let steps = difference::steps_between(&self.namespace, &observed, applied, &self.target, original);
+        Ok(steps.is_empty())
+    }
+
+    /// Returns true if the host may differ from its state before [`Self::execute`].
+    pub(crate) fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
     /// Returns the planned or executed commands.
     pub(crate) fn report(&self) -> ApplyReport {
         ApplyReport {
@@ -315,8 +336,7 @@ impl HostChange {
     /// # Errors
     /// A command that fails. The message says whether the host was restored to its previous state.
     pub(crate) fn execute(&mut self, run: &mut dyn CommandRunner) -> Result<(), OperationError> {
-        let is_as_desired = self.steps.is_empty() && !self.state.is_changing;
-        if is_as_desired && !self.is_removal {
+        if !self.is_needed() && !self.is_removal {
             return Ok(());
         }
         self.has_begun = true;
