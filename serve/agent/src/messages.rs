@@ -16,6 +16,9 @@ pub struct Assignment {
     pub epoch: u64,
     /// Text of the hosts file, without the clients of `servers`.
     pub hosts: String,
+    /// True if the host limits its links, too, and not only its storage.
+    #[serde(default)]
+    pub network: bool,
     pub servers: Vec<ServerAssignment>,
 }
 

@@ -299,6 +299,7 @@ impl ClusterState {
             old: &candidate.server.chain.latest().policy,
             new: &plan.policy,
             server_host: &candidate.server.host,
+            has_links: is_by_agents,
             workloads,
         };
         let order = change.order(&hosts)?;

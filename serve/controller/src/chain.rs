@@ -3,7 +3,8 @@
 //! A change is a list of steps: one host after the other takes the next policy. A step is granted when the one before
 //! it is confirmed, so at any instant at most one host may or may not have taken its step, and every state on the way
 //! was checked when the change was decided. Consecutive steps of one host are granted together. A server that one host
-//! enforces alone thus gets the latest policy, and those in between are skipped.
+//! enforces alone thus gets the latest policy, and those in between are skipped. A host that takes a step in two, first its
+//! links and then its storage, takes one step at a time: what it has in between was checked for single steps.
 
 use model::Policy;
 use std::collections::{BTreeSet, VecDeque};
@@ -22,6 +23,8 @@ pub(crate) struct ChainPlan {
     pub(crate) members: Vec<u64>,
     /// Hosts in the order in which they take it.
     order: Vec<String>,
+    /// The host that takes it in two, if one does.
+    in_two: Option<String>,
     /// True if only the hosts of `order` have taken it and the next policy takes it back.
     is_partial: bool,
 }
@@ -41,16 +44,28 @@ pub(crate) struct Chain {
 impl Chain {
     pub(crate) fn new() -> Self {
         let policy = Policy::new("tailwright", Vec::new(), Vec::new()).expect("an empty policy is sound");
-        let first =
-            ChainPlan { number: 0, policy, members: Vec::new(), order: Vec::new(), is_partial: false };
+        let first = ChainPlan {
+            number: 0,
+            policy,
+            members: Vec::new(),
+            order: Vec::new(),
+            in_two: None,
+            is_partial: false,
+        };
         Self { plans: VecDeque::from([first]), done: 0, next: 1, lost: BTreeSet::new() }
     }
 
-    /// Adds a policy that hosts take in this order.
-    pub(crate) fn push(&mut self, policy: Policy, members: Vec<u64>, order: Vec<String>) {
+    /// Adds a policy that hosts take in this order, and `in_two` first on its links and then at its storage.
+    pub(crate) fn push(
+        &mut self,
+        policy: Policy,
+        members: Vec<u64>,
+        order: Vec<String>,
+        in_two: Option<String>,
+    ) {
         let number = self.next;
         self.next += 1;
-        self.plans.push_back(ChainPlan { number, policy, members, order, is_partial: false });
+        self.plans.push_back(ChainPlan { number, policy, members, order, in_two, is_partial: false });
         if self.is_of_one_host() {
             while self.plans.len() > UNCONFIRMED_MAX + 1 {
                 self.plans.remove(1);
@@ -98,7 +113,10 @@ impl Chain {
         let steps = self.steps();
         // Consecutive steps of one host are one: whatever it skips, the other hosts stay where they are.
         let next = steps.get(self.done).map(|(_, of)| *of);
-        let run = steps[self.done..].iter().take_while(|(_, of)| Some(*of) == next).count();
+        let is_in_two = |plan: usize| self.plans[plan].in_two.as_deref() == next;
+        let own = steps[self.done..].iter().take_while(|(_, of)| Some(*of) == next);
+        let run =
+            own.clone().position(|(plan, _)| is_in_two(*plan)).map_or(own.count(), |first| first.max(1));
         // Of a lost host it is not known which steps it took: it confirms where it stands before any other step.
         let run = if self.lost.is_empty() { run } else { 0 };
         let own = steps[..self.done + run].iter().rev().find(|(_, of)| *of == host);
@@ -157,6 +175,7 @@ impl Chain {
         let back = ChainPlan {
             number: self.next,
             order: taken.into_iter().rev().collect(),
+            in_two: self.plans[1].in_two.clone(),
             ..self.plans[0].clone()
         };
         self.next += 1;
@@ -178,7 +197,8 @@ impl Chain {
     fn is_of_one_host(&self) -> bool {
         let mut hosts = self.changing_hosts();
         let first = hosts.next();
-        hosts.all(|host| Some(host) == first)
+        let mut in_two = self.plans.iter().filter(|plan| plan.in_two.is_some());
+        in_two.next().is_none() && hosts.all(|host| Some(host) == first)
     }
 
     /// Forgets policies that all hosts have passed. One that only some had taken goes with the way back.
@@ -199,13 +219,18 @@ impl Chain {
 mod tests {
     use super::*;
 
-    fn chain(orders: &[&[&str]]) -> Chain {
+    fn chain_with(orders: &[&[&str]], in_two: Option<&str>) -> Chain {
         let mut chain = Chain::new();
         for (member, order) in (1..).zip(orders) {
             let policy = chain.latest().policy.clone();
-            chain.push(policy, (1..=member).collect(), order.iter().map(ToString::to_string).collect());
+            let order = order.iter().map(ToString::to_string).collect();
+            chain.push(policy, (1..=member).collect(), order, in_two.map(str::to_owned));
         }
         chain
+    }
+
+    fn chain(orders: &[&[&str]]) -> Chain {
+        chain_with(orders, None)
     }
 
     #[test]
@@ -233,6 +258,16 @@ mod tests {
         assert!(chain.keeps(2) && !chain.keeps(3));
         chain.confirm("a", 3);
         assert!(chain.is_settled());
+    }
+
+    #[test]
+    fn a_host_that_takes_steps_in_two_takes_one_at_a_time() {
+        let mut chain = chain_with(&[&["a"], &["a", "b"], &["b"]], Some("a"));
+        assert_eq!(chain.granted_to("a"), 1);
+        chain.confirm("a", 1);
+        assert_eq!(chain.granted_to("a"), 2);
+        chain.confirm("a", 2);
+        assert_eq!(chain.granted_to("b"), 3, "it takes its steps at once");
     }
 
     #[test]

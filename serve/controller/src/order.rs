@@ -4,6 +4,9 @@
 //! state, which is the set of hosts that have the new policy, may be passed if the planner's own check finds every
 //! promise kept in it. Workloads that come or go are load in these states, at the stages where they have priority, and
 //! are promised nothing.
+//!
+//! A host that limits its links and its storage changes them one after the other, and back in either order. What it has
+//! in between is checked, too.
 
 use model::{PerStage, Policy, PolicyWorkload, RateLimit, Stage};
 use plan::standing::{EnforcedMember, PlanningWorkload, ServerKind, enforced_bucket};
@@ -20,6 +23,8 @@ pub(crate) struct PolicyChange<'a> {
     pub(crate) new: &'a Policy,
     /// Host of the server, which limits storage and answers.
     pub(crate) server_host: &'a str,
+    /// True if the server's host limits its links, too.
+    pub(crate) has_links: bool,
     /// Workloads of both policies by name, with the host that limits their requests where agents do.
     pub(crate) workloads: BTreeMap<&'a str, (&'a PlanningWorkload, Option<String>)>,
 }
@@ -30,7 +35,7 @@ impl PolicyChange<'_> {
     /// # Errors
     /// If there is none, or none was found; the reason.
     pub(crate) fn order(&self, hosts: &BTreeSet<String>) -> Result<Vec<String>, String> {
-        if hosts.len() == 1 {
+        if hosts.len() == 1 && !self.has_links {
             return Ok(hosts.iter().cloned().collect());
         }
         if self.changes_a_priority() {
@@ -56,17 +61,33 @@ impl PolicyChange<'_> {
 
     /// Returns true if every promise holds while exactly these hosts have the new policy.
     fn holds(&self, taken: &BTreeSet<&str>) -> bool {
+        self.holds_with(taken, [taken.contains(self.server_host); 2])
+    }
+
+    /// Returns true if every promise holds while the latest of these hosts takes its step.
+    fn holds_within_step(&self, taken: &BTreeSet<&str>, latest: &str) -> bool {
+        let is_in_two = self.has_links && latest == self.server_host;
+        !is_in_two || [[true, false], [false, true]].iter().all(|&new| self.holds_with(taken, new))
+    }
+
+    /// Returns true if every promise holds while exactly these hosts have the new policy, the server's host only on its
+    /// links and at its storage as `new` says.
+    fn holds_with(&self, taken: &BTreeSet<&str>, new: [bool; 2]) -> bool {
+        let [has_new_links, has_new_storage] = new;
         let enforcement = |policy: &Policy| policy.servers.first().and_then(|server| server.enforcement);
-        let has_new = taken.contains(self.server_host);
-        let used = if has_new { self.new } else { self.old };
+        let used = if has_new_storage { self.new } else { self.old };
         let Some(enforcement) = enforcement(used).or(enforcement(self.new)) else { return false };
         let mut members = Vec::new();
         for (name, (workload, client)) in &self.workloads {
             let old = of(self.old, name);
             let new = of(self.new, name);
             let limits = PerStage::from_fn(|stage| {
-                let host = client.as_deref().filter(|_| stage == Stage::NetworkIn);
-                let policy = if taken.contains(host.unwrap_or(self.server_host)) { new } else { old };
+                let is_new = match (stage, client.as_deref()) {
+                    (Stage::NetworkIn, Some(client)) if client != self.server_host => taken.contains(client),
+                    (Stage::Storage, _) => has_new_storage,
+                    (Stage::NetworkIn | Stage::NetworkOut, _) => has_new_links,
+                };
+                let policy = if is_new { new } else { old };
                 policy.and_then(|policy| enforced_bucket(policy, stage)).unwrap_or(NO_PRIORITY)
             });
             members.push(EnforcedMember { workload, limits, is_promised: old.is_some() && new.is_some() });
@@ -107,12 +128,16 @@ impl<'a> OrderSearch<'a> {
             let state: Vec<&str> = taken.iter().copied().collect();
             if !self.dead.contains(&state) && self.checks < CHECKS_MAX {
                 self.checks += 1;
+                let is_passed = self.change.holds_within_step(taken, host);
                 order.push(host.clone());
-                if self.change.holds(taken) && self.extend(order, taken) {
+                if is_passed && self.change.holds(taken) && self.extend(order, taken) {
                     return true;
                 }
                 order.pop();
-                self.dead.insert(state);
+                // Another host may reach the state by a step that holds.
+                if is_passed {
+                    self.dead.insert(state);
+                }
             }
             taken.remove(host.as_str());
         }

@@ -191,6 +191,7 @@ impl ClusterState {
             host: host.to_owned(),
             epoch: grant.epoch,
             hosts,
+            network: self.network() == NetworkEnforcement::Agents,
             servers,
         })
     }
@@ -335,8 +336,10 @@ impl ClusterState {
             state.bound_s = workload.bound_s.unwrap_or(state.bound_s);
             members.push(id);
         }
+        let is_by_agents = self.network() == NetworkEnforcement::Agents;
         let server = self.servers.get_mut(&change.server).ok_or("a policy for an unknown server")?;
-        server.chain.push(change.policy.clone(), members, change.order.clone());
+        let in_two = is_by_agents.then(|| server.host.clone());
+        server.chain.push(change.policy.clone(), members, change.order.clone(), in_two);
         self.weigh(&change.server);
         self.grant([change.server.clone()]);
         Ok(())

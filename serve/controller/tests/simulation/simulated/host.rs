@@ -14,8 +14,10 @@ pub struct SimulatedHost {
     pub step: Option<AgentStep>,
     /// Saved memory.
     pub disk: AgentMemory,
-    /// Assignment that the host's enforcers have, whatever its agent does.
+    /// Assignment that the host's proxies have, whatever its agent does.
     pub enforced: Option<Assignment>,
+    /// Assignment that its links have, where agents limit them. It changes before that of the proxies.
+    pub links: Option<Assignment>,
     /// Changes when the agent is restarted, so that events of an earlier life are void.
     pub life: u64,
     /// Number of the request under way.
@@ -51,5 +53,13 @@ impl SimulatedProxy {
         counters.workload = workload.to_owned();
         counters.requests += requests;
         counters.latencies = vec![(Some(2_000_000), counters.requests)];
+    }
+}
+
+impl SimulatedHost {
+    /// Gives links and proxies an assignment.
+    pub fn take(&mut self, assignment: &Assignment) {
+        self.links = Some(assignment.clone());
+        self.enforced = Some(assignment.clone());
     }
 }

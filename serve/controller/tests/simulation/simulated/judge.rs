@@ -6,7 +6,7 @@
 
 use super::traffic::KIND;
 use agent::Assignment;
-use model::{PerStage, PolicyWorkload, RateLimit, Slo, Stage};
+use model::{PerStage, Policy, PolicyWorkload, RateLimit, Slo, Stage};
 use plan::standing::{EnforcedMember, PlanningWorkload, enforced_bucket};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,9 +18,25 @@ pub struct Promise {
     pub slo: Slo,
 }
 
+/// The assignments that hosts have, by name.
+#[derive(Debug)]
+pub struct InForce {
+    pub storage: BTreeMap<String, Assignment>,
+    pub links: BTreeMap<String, Assignment>,
+}
+
+impl InForce {
+    /// Returns the policy of a server that a host has at a stage.
+    fn policy(&self, host: &str, server: &str, stage: Stage) -> Option<&Policy> {
+        let assignments = if stage == Stage::Storage { &self.storage } else { &self.links };
+        let part = assignments.get(host)?.servers.iter().find(|part| part.server == server)?;
+        Some(&part.policy)
+    }
+}
+
 /// Enforcement of one workload at a stage.
 #[derive(Debug, Clone, Copy)]
-struct InForce {
+struct StageInForce {
     bucket: RateLimit,
     priority: u32,
 }
@@ -40,37 +56,33 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Checks all promises against the assignments that hosts enforce, by name.
+    /// Checks all promises against what hosts enforce.
     ///
     /// # Errors
     /// The first that is broken.
-    pub fn check(&mut self, enforced: &BTreeMap<String, Assignment>) -> Result<(), String> {
+    pub fn check(&mut self, enforced: &InForce) -> Result<(), String> {
         let servers: BTreeSet<String> =
             self.promises.values().map(|promise| promise.server.clone()).collect();
         servers.iter().try_for_each(|server| self.check_server(server, enforced))
     }
 
-    fn check_server(&mut self, server: &str, enforced: &BTreeMap<String, Assignment>) -> Result<(), String> {
+    fn check_server(&mut self, server: &str, enforced: &InForce) -> Result<(), String> {
         self.checks += 1;
         let own_host = &self.server_host[server];
-        let of_server = |host: &str| {
-            let assignment = enforced.get(host)?;
-            assignment.servers.iter().find(|part| part.server == *server).map(|part| &part.policy)
-        };
         let mut names: BTreeSet<&str> = BTreeSet::new();
-        for host in enforced.keys() {
-            names.extend(
-                of_server(host)
-                    .into_iter()
-                    .flat_map(|policy| policy.workloads.iter().map(|it| it.name.as_str())),
-            );
+        for host in enforced.storage.keys().chain(enforced.links.keys()) {
+            for stage in [Stage::Storage, Stage::NetworkIn] {
+                let policy = enforced.policy(host, server, stage);
+                names.extend(policy.iter().flat_map(|policy| &policy.workloads).map(|it| it.name.as_str()));
+            }
         }
-        let mut in_force: BTreeMap<&str, PerStage<Option<InForce>>> = BTreeMap::new();
+        let mut in_force: BTreeMap<&str, PerStage<Option<StageInForce>>> = BTreeMap::new();
         for name in names {
             let at = |stage: Stage| {
                 let is_at_client = stage == Stage::NetworkIn && self.is_network_enforced;
                 let host = if is_at_client { self.client_host.get(name)? } else { own_host };
-                let found = of_server(host)?.workloads.iter().find(|workload| workload.name == name)?;
+                let policy = enforced.policy(host, server, stage)?;
+                let found = policy.workloads.iter().find(|workload| workload.name == name)?;
                 in_force_of(found, stage)
             };
             let stages = PerStage::from_fn(at);
@@ -98,7 +110,9 @@ impl Judge {
                 ));
             }
         }
-        let policy = of_server(own_host).ok_or_else(|| format!("{server} has no policy"))?;
+        let policy = enforced
+            .policy(own_host, server, Stage::Storage)
+            .ok_or_else(|| format!("{server} has no policy"))?;
         let enforcement = policy.servers.first().and_then(|server| server.enforcement);
         let enforcement = enforcement.ok_or_else(|| format!("{server} has no terms of use"))?;
         let mut members = Vec::new();
@@ -112,15 +126,18 @@ impl Judge {
     }
 }
 
-fn in_force_of(workload: &PolicyWorkload, stage: Stage) -> Option<InForce> {
+fn in_force_of(workload: &PolicyWorkload, stage: Stage) -> Option<StageInForce> {
     let priority =
         workload.priority_by_stage.map(|priorities| priorities[stage as usize]).or(workload.priority)?;
-    Some(InForce { bucket: enforced_bucket(workload, stage)?, priority })
+    Some(StageInForce { bucket: enforced_bucket(workload, stage)?, priority })
 }
 
 /// Time that a workload waits for bursts of the same and higher priorities at storage, and for itself and higher ones on
 /// links, seconds (thesis Eq. 5.1); the least of what any analysis counts.
-fn waiting_by_hand(own: &PerStage<Option<InForce>>, all: &BTreeMap<&str, PerStage<Option<InForce>>>) -> f64 {
+fn waiting_by_hand(
+    own: &PerStage<Option<StageInForce>>,
+    all: &BTreeMap<&str, PerStage<Option<StageInForce>>>,
+) -> f64 {
     let mut waits = 0.0;
     for (stage, own) in own.iter() {
         let Some(own) = own else { continue };

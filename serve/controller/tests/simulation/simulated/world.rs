@@ -10,7 +10,7 @@ mod tenants;
 
 use super::count::ToldRequests;
 use super::host::{SimulatedHost, SimulatedProxy};
-use super::judge::Judge;
+use super::judge::{InForce, Judge};
 use super::mistake::Mistake;
 use super::traffic::{CLASS, FOOTPRINTS, KIND, MARGIN, PROFILE, class};
 use agent::{AgentAnswer, AgentMemory, AgentReport, ClientPlace, Ticket};
@@ -268,6 +268,7 @@ impl World {
             step: None,
             disk: AgentMemory::default(),
             enforced: None,
+            links: None,
             life: 0,
             round: 0,
             cut_off_until: 0,
@@ -428,7 +429,7 @@ impl World {
                 self.wall_ns = self.dice.random_range(0..10_000 * S);
             }
             Happening::LateEnforcement { host, assignment } => {
-                self.hosts[host].enforced = Some(*assignment);
+                self.hosts[host].take(&assignment);
                 return self.judge_now();
             }
         }
@@ -475,11 +476,13 @@ impl World {
     }
 
     fn judge_now(&mut self) -> Result<(), String> {
-        let mut enforced = BTreeMap::new();
+        let mut storage = BTreeMap::new();
+        let mut links = BTreeMap::new();
         for host in &self.hosts {
-            enforced.extend(host.enforced.clone().map(|assignment| (host.name.clone(), assignment)));
+            storage.extend(host.enforced.clone().map(|assignment| (host.name.clone(), assignment)));
+            links.extend(host.links.clone().map(|assignment| (host.name.clone(), assignment)));
         }
-        self.judge.check(&enforced).map_err(|violation| format!("promise: {violation}"))
+        self.judge.check(&InForce { storage, links }).map_err(|violation| format!("promise: {violation}"))
     }
 
     /// True if all hosts enforce their assignments, and everything that is admitted is enforced.
@@ -493,8 +496,10 @@ impl World {
             && self.hosts.iter().all(|host| {
                 let wanted = state.assignment(&host.name).map(|assignment| assignment.servers);
                 let enforced = host.enforced.as_ref().map(|assignment| assignment.servers.clone());
+                let on_links = host.links.as_ref().map(|assignment| assignment.servers.clone());
+                let wanted = wanted.unwrap_or_default();
                 // An epoch alone enforces nothing.
-                enforced.unwrap_or_default() == wanted.unwrap_or_default()
+                enforced.unwrap_or_default() == wanted && on_links.unwrap_or_default() == wanted
             })
     }
 

@@ -3,7 +3,8 @@
 use super::super::mistake::Mistake;
 use super::{Fault, Happening, MS, Message, S, World};
 use agent::{
-    Abilities, AgentAnswer, AgentMachine, AgentMemory, AgentMode, AgentStep, EnforceError, ServerObservation,
+    Abilities, AgentAnswer, AgentMachine, AgentMemory, AgentMode, AgentStep, Assignment, EnforceError,
+    ServerObservation,
 };
 use rand::RngExt as _;
 
@@ -18,6 +19,7 @@ impl World {
         own.life += 1;
         if self.mistake == Some(Mistake::ForgetsAtRestart) && own.life > 1 {
             own.enforced = None;
+            own.links = None;
         }
         let (agent, step) = AgentMachine::start(AgentMode::Applying, own.disk.clone(), abilities);
         own.agent = Some(agent);
@@ -112,15 +114,27 @@ impl World {
                 self.hosts[host].agent.as_mut().expect("it runs").saved()
             }
             AgentStep::Enforce(assignment) => {
-                let is_new = self.hosts[host].enforced.as_ref() != Some(&assignment);
+                let own = &self.hosts[host];
+                let is_new =
+                    [&own.enforced, &own.links].into_iter().any(|it| it.as_ref() != Some(&assignment));
                 let outcome = if is_new && self.fails(0.03) {
                     self.count(Fault::PolicyRefused);
+                    if self.dice.random_bool(0.5) {
+                        self.links_change(host, &assignment)?;
+                        // The proxies refuse, and the links get back what they had.
+                        let own = &mut self.hosts[host];
+                        own.links.clone_from(&own.enforced);
+                        self.judge_now()?;
+                    }
                     Err(EnforceError::Refused("a simulated refusal".to_owned()))
                 } else if self.fails(0.01) {
                     self.count(Fault::EnforcerDown);
-                    // It may have taken the assignment before it ended.
+                    // It may have taken the assignment, or half of it, before it ended.
                     if self.dice.random_bool(0.5) {
-                        self.hosts[host].enforced = Some(assignment);
+                        self.links_change(host, &assignment)?;
+                    }
+                    if self.dice.random_bool(0.5) {
+                        self.hosts[host].take(&assignment);
                         self.judge_now()?;
                     }
                     Err(EnforceError::Unavailable("a simulated end".to_owned()))
@@ -129,7 +143,11 @@ impl World {
                     self.after(delay, Happening::LateEnforcement { host, assignment: Box::new(assignment) });
                     Ok(())
                 } else {
-                    self.hosts[host].enforced = Some(assignment);
+                    self.links_change(host, &assignment)?;
+                    if self.agent_crashes(host) {
+                        return Ok(());
+                    }
+                    self.hosts[host].take(&assignment);
                     self.judge_now()?;
                     Ok(())
                 };
@@ -141,6 +159,15 @@ impl World {
             step => return Err(format!("an agent that applies does {step:?}")),
         };
         self.begin(host, next);
+        Ok(())
+    }
+
+    /// Gives a host's links an assignment before its proxies get it.
+    fn links_change(&mut self, host: usize, assignment: &Assignment) -> Result<(), String> {
+        if assignment.network {
+            self.hosts[host].links = Some(assignment.clone());
+            self.judge_now()?;
+        }
         Ok(())
     }
 
@@ -159,7 +186,7 @@ impl World {
         if self.mistake == Some(Mistake::AppliesLateMessages)
             && let Some(assignment) = &answer.assignment
         {
-            self.hosts[host].enforced = Some(assignment.clone());
+            self.hosts[host].take(assignment);
             self.judge_now()?;
         }
         if self.awaits_answer(host, life, round) {
