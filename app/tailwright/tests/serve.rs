@@ -3,6 +3,8 @@
 
 mod support;
 
+use enforce::command::{CommandRunner as _, Programs, may_configure_networks};
+use machine::virtual_network::VirtualNetwork;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -112,16 +114,22 @@ impl Cluster {
     }
 
     fn agent(&self, more: &[&str]) -> Running {
+        self.agent_of("here", more)
+    }
+
+    fn agent_of(&self, host: &str, more: &[&str]) -> Running {
+        let token = format!("{host}.token");
+        let memory = format!("memory-{host}");
         let fixed = [
             "agent",
             "--controller",
             &self.url,
             "--token-file",
-            "here.token",
+            &token,
             "--state",
             "state",
             "--memory",
-            "memory",
+            &memory,
         ];
         let child = Command::new(env!("CARGO_BIN_EXE_tailwright"))
             .args([&fixed[..], more].concat())
@@ -276,6 +284,121 @@ fn a_tenant_asks_and_the_proxy_enforces() {
     assert_eq!(cluster.standing("web").as_deref(), Some("pending"), "what hosts confirmed does not count");
     let _agent = cluster.agent(&["--enforce"]);
     cluster.wait_for("confirmation", || cluster.standing("web").as_deref() == Some("enforced"));
+}
+
+/// A network of namespaces that is removed at the end.
+struct Namespaces(VirtualNetwork);
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        if let Err(fault) = self.0.remove(|line, input| Programs.run_line(line, input)) {
+            eprintln!("namespaces are left: {fault}");
+        }
+    }
+}
+
+impl Namespaces {
+    /// Starts a program on a host.
+    fn start(&self, host: &str, folder: &Folder, command: &[&str]) -> Running {
+        let netns = &self.0.host(host).expect("it was named").netns;
+        let child = Command::new("ip")
+            .args(["netns", "exec", netns])
+            .args(command)
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        Running(child.expect("ip starts"))
+    }
+
+    /// Returns what a command on a host prints.
+    fn run(&self, host: &str, command: &[&str]) -> String {
+        let netns = &self.0.host(host).expect("it was named").netns;
+        let output = Command::new("ip").args(["netns", "exec", netns]).args(command).output();
+        String::from_utf8(output.expect("ip runs").stdout).expect("text")
+    }
+
+    /// Returns the packets that the class of the first workload of a host has sent; `None` without such a class.
+    fn sent_first(&self, host: &str) -> Option<u64> {
+        let listed = self.run(host, &["tc", "-s", "class", "show", "dev", "eth0"]);
+        let mut lines = listed.lines().skip_while(|line| !line.starts_with("class htb 7a17:f "));
+        let sent = lines.nth(1)?;
+        sent.split_whitespace().nth(3)?.parse().ok()
+    }
+}
+
+#[test]
+fn links_are_limited_by_agents() {
+    if !may_configure_networks() {
+        return testkit::skip("without root no network namespaces can be made");
+    }
+    if Folder::new().run(&["apply", "--probe"]).code != 0 {
+        return testkit::skip("this kernel or its programs lack what the network enforcer needs");
+    }
+    let Some((_, anywhere)) = memcached() else { return };
+    let cluster = Cluster::new(anywhere);
+    let prefix = format!("tws-{}", std::process::id());
+    let created =
+        VirtualNetwork::create(|line, input| Programs.run_line(line, input), &prefix, &["app", "store"]);
+    let network = Namespaces(created.unwrap_or_else(|fault| panic!("{fault}")));
+    let host = |name: &str| {
+        format!("[[host]]\nname = \"{name}\"\nnetns = \"{prefix}-{name}\"\ndevice.eth0 = \"1Gbps\"\n")
+    };
+    let server = "[[server]]\nname = \"cache-1\"\nhost = \"store\"\naddress = [\"10.77.0.2\"]\n\
+        [server.storage]\nprofile = \"cache.json\"\n\
+        front = [{ protocol = \"memcached\", listen = \"10.77.0.2:11512\", forward = \"127.0.0.1:11511\" }]\n";
+    cluster.folder.write("hosts.toml", &[host("app"), host("store"), server.to_owned()].concat());
+    let memcached = ["memcached", "-u", "root", "-l", "127.0.0.1", "-U", "0", "-p", "11511"];
+    let _memcached = network.start("store", &cluster.folder, &memcached);
+    let program = env!("CARGO_BIN_EXE_tailwright");
+    let proxy = [program, "proxy", "--hosts", "hosts.toml", "--server", "cache-1", "--state", "state"];
+    let _proxy = network.start("store", &cluster.folder, &proxy);
+    let _controller = cluster.controller();
+    cluster.ctl(&["describe", "--class-file", "cluster.toml", "--hosts", "hosts.toml"]).expect_code(0);
+    let mut agents = Vec::new();
+    for name in ["app", "store"] {
+        let token = cluster.ctl(&["token", name, "--for-agent", name]).expect_code(0).stdout;
+        cluster.folder.write(&format!("{name}.token"), &token);
+        agents.push(cluster.agent_of(name, &["--enforce", "--links"]));
+    }
+    let tenant = cluster.ctl(&["token", "shop", "--for-tenant", "shop"]).expect_code(0).stdout;
+    cluster.folder.write("shop.token", &tenant);
+    let ask = |name: &str, more: &[&str]| {
+        let asked = ["request", name, "99% < 100ms", "mail.csv", "--address", "10.77.0.1"];
+        cluster.ctl_as("shop.token", &[&asked[..], more].concat())
+    };
+    let on_app = ["--client-host", "app"];
+    cluster
+        .wait_for("the agents' reports", || ask("mail", &[&on_app[..], &["--what-if"]].concat()).code == 0);
+    let answer = ask("mail", &on_app).expect_code(0).stdout;
+    assert!(answer.contains("it is enforced") && !answer.contains("assumed"), "{answer}");
+
+    // Requests and replies pass through the classes of the workload, on both hosts.
+    let before = ["app", "store"].map(|host| network.sent_first(host).expect("a class"));
+    let get = "exec 3<>/dev/tcp/10.77.0.2/11512; printf 'get a\\r\\n' >&3; head -c 5 <&3";
+    assert_eq!(network.run("app", &["bash", "-c", get]), "END\r\n");
+    let after = ["app", "store"].map(|host| network.sent_first(host).expect("a class"));
+    assert!(after[0] >= before[0] + 2 && after[1] >= before[1] + 2, "{before:?}, then {after:?}");
+
+    // What others take away comes back.
+    network.run("app", &["tc", "qdisc", "del", "dev", "eth0", "root"]);
+    assert_eq!(network.sent_first("app"), None);
+    cluster.wait_for("the limits again", || network.sent_first("app").is_some());
+
+    // A client on the server's own host leaves by no link: that cannot be promised, and is not.
+    let answer = ask("near", &["--client-host", "store"]);
+    assert_ne!(answer.code, 0, "{}", answer.stdout);
+    cluster.wait_for("only the first", || cluster.enforced() == Some(vec!["shop/mail".to_owned()]));
+
+    // Links are kept without agents, and restored when nothing is promised any more.
+    drop(agents.remove(0));
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(network.sent_first("app").is_some());
+    agents.push(cluster.agent_of("app", &["--enforce", "--links"]));
+    cluster.ctl_as("shop.token", &["remove", "mail"]).expect_code(0);
+    cluster.wait_for("links without limits", || {
+        ["app", "store"].iter().all(|host| !network.run(host, &["tc", "qdisc", "show"]).contains("7a17"))
+    });
 }
 
 /// A seeded choice below `bound`.

@@ -1,24 +1,27 @@
-//! The proxies of a host, as an agent configures and checks them.
+//! The links and proxies of a host, as an agent configures and checks them.
 //!
-//! An assignment is enforced by all proxies of the host or by none. What a proxy enforces is asked of the proxy itself: an
-//! assignment is in force if sending it again would change nothing.
+//! An assignment is enforced by all of them or by none, links first. What a proxy enforces is asked of the proxy itself,
+//! and what links do of the kernel: an assignment is in force if giving it again would change nothing.
 
 use agent::{
     Abilities, Advice, Assignment, EnforceError, ServerAssignment, ServerObservation, WorkloadCounters,
     hosts_file,
 };
+use enforce::command::may_configure_networks;
 use enforce::deployment::Deployment;
-use enforce::facade::{HostsFile, server_runs};
+use enforce::facade::{HostsFile, LinkChange, server_runs};
 use enforce::storage::{self, ObservedTraffic, ProxyCheck, ProxyObservation};
-use model::{Blame, OperationError};
+use model::{Blame, OperationError, Policy};
 use operation::{Notice, ProgressObserver, TaskProgress, check_conditions};
 use std::path::{Path, PathBuf};
 use units::plural;
 
-/// Proxies with control sockets in a folder.
+/// Proxies with control sockets in a folder, which also has the state of links before they were changed.
 #[derive(Debug)]
 pub(super) struct Enforcer {
     state: PathBuf,
+    /// True if links may be changed.
+    has_links: bool,
 }
 
 /// A proxy and the policy that it is to have.
@@ -29,8 +32,8 @@ struct WantedProxy<'a> {
 }
 
 impl Enforcer {
-    pub(super) fn new(state: &Path) -> Self {
-        Self { state: state.to_owned() }
+    pub(super) fn new(state: &Path, has_links: bool) -> Self {
+        Self { state: state.to_owned(), has_links }
     }
 
     /// Returns what the host can enforce: servers with a control socket in the folder before which a proxy answers.
@@ -39,7 +42,8 @@ impl Enforcer {
         let names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
         let servers = names.iter().filter_map(|name| name.strip_prefix("proxy-")?.strip_suffix(".sock"));
         let answers = |server: &&str| storage::is_listening(&storage::control_path(&self.state, server));
-        Abilities { storage: servers.filter(answers).map(str::to_owned).collect(), network: false }
+        let storage = servers.filter(answers).map(str::to_owned).collect();
+        Abilities { storage, network: self.has_links && may_configure_networks() }
     }
 
     /// Returns the counters of the proxies of the assigned servers that answer.
@@ -57,28 +61,60 @@ impl Enforcer {
     /// Brings an assignment into force and verifies it. Returns false if it was in force.
     ///
     /// # Errors
-    /// If a proxy is missing or refuses; then all have what they had, or the message says which has not.
+    /// If a proxy is missing or refuses, or links cannot be as decided; then all have what they had, or the message says
+    /// which has not.
     pub(super) fn enforce(&self, assignment: &Assignment) -> Result<bool, EnforceError> {
         let proxies = self.wanted(assignment)?;
         let mut checks = Vec::new();
         for proxy in &proxies {
             checks.push(proxy.check()?);
         }
-        if checks.iter().all(|check| !check.is_change) {
+        let mut links = self.links(assignment)?.filter(LinkChange::is_needed);
+        if links.is_none() && checks.iter().all(|check| !check.is_change) {
             return Ok(false);
         }
-        for (at, proxy) in proxies.iter().enumerate() {
-            if let Err(error) = proxy.send() {
-                return Err(undo(&proxies[..=at], &checks, error));
-            }
+        if let Some(links) = &mut links {
+            links.execute().map_err(|error| match links.has_begun() {
+                false => refused(error),
+                true => EnforceError::Unavailable(error.to_string()),
+            })?;
         }
-        for proxy in &proxies {
-            if proxy.check()?.is_change {
-                let reason = format!("the proxy before {} has another policy", proxy.part.server);
-                return Err(undo(&proxies, &checks, EnforceError::Refused(reason)));
-            }
-        }
+        let changed = send_all(&proxies, &checks).and_then(|()| match &links {
+            Some(links) => is_in_force(links),
+            None => Ok(()),
+        });
+        changed.map_err(|error| match links.map(|mut links| links.undo()) {
+            Some(Err(failure)) => EnforceError::Unavailable(failure.to_string()),
+            _ => error,
+        })?;
         Ok(true)
+    }
+
+    /// The change of the host's links; `None` if the assignment leaves them to others.
+    fn links(&self, assignment: &Assignment) -> Result<Option<LinkChange>, EnforceError> {
+        if !assignment.network {
+            return Ok(None);
+        }
+        if !self.has_links {
+            let reason = "the agent may not change the host's links: start it with --links";
+            return Err(EnforceError::Refused(reason.to_owned()));
+        }
+        let base = Deployment::parse(&assignment.hosts).map_err(refused)?;
+        let mut policy = Policy::new("tailwright", Vec::new(), Vec::new()).expect("an empty policy is sound");
+        let mut text = assignment.hosts.clone();
+        for part in &assignment.servers {
+            policy.servers.extend(part.policy.servers.iter().cloned());
+            policy.workloads.extend(part.policy.workloads.iter().cloned());
+            if let Some(server) = base.servers.iter().find(|server| server.name == part.server) {
+                text = hosts_file(&text, &server.host, &part.clients);
+            }
+        }
+        let deployment = Deployment::parse(&text).map_err(refused)?;
+        let links = LinkChange::plan(&policy, &deployment, &assignment.host, &self.state).map_err(refused)?;
+        let file = HostsFile { path: "hosts.toml".into(), deployment, text };
+        let runs = server_runs(&policy, &file, links.packet_bytes());
+        check_conditions(&policy, &runs, false, &Silent).map_err(refused)?;
+        Ok(Some(links))
     }
 
     /// Says what an assignment would change.
@@ -95,6 +131,17 @@ impl Enforcer {
                 Ok(_) => format!("the proxy before {server} has this policy already"),
                 Err(EnforceError::Refused(reason) | EnforceError::Unavailable(reason)) => {
                     format!("nothing could be enforced: {reason}")
+                }
+            });
+        }
+        if assignment.network {
+            lines.push(match self.links(assignment) {
+                Ok(Some(links)) if links.is_needed() => {
+                    format!("{} would change its links", plural(links.commands() as u64, "command"))
+                }
+                Ok(_) => "its links are as decided already".to_owned(),
+                Err(EnforceError::Refused(reason) | EnforceError::Unavailable(reason)) => {
+                    format!("its links could not be limited: {reason}")
                 }
             });
         }
@@ -162,6 +209,23 @@ fn by_blame(error: OperationError) -> EnforceError {
     }
 }
 
+/// Gives all proxies their policies and verifies them. After an error all have what they had, or the message says which
+/// has not.
+fn send_all(proxies: &[WantedProxy<'_>], checks: &[ProxyCheck]) -> Result<(), EnforceError> {
+    for (at, proxy) in proxies.iter().enumerate() {
+        if let Err(error) = proxy.send() {
+            return Err(undo(&proxies[..=at], checks, error));
+        }
+    }
+    for proxy in proxies {
+        if proxy.check()?.is_change {
+            let reason = format!("the proxy before {} has another policy", proxy.part.server);
+            return Err(undo(proxies, checks, EnforceError::Refused(reason)));
+        }
+    }
+    Ok(())
+}
+
 /// Gives proxies back what they had, after this error. Where that fails it is not known what they have.
 fn undo(proxies: &[WantedProxy<'_>], checks: &[ProxyCheck], error: EnforceError) -> EnforceError {
     for (proxy, check) in proxies.iter().zip(checks).rev() {
@@ -170,6 +234,15 @@ fn undo(proxies: &[WantedProxy<'_>], checks: &[ProxyCheck], error: EnforceError)
         }
     }
     error
+}
+
+/// Checks that changed links are as they should be.
+fn is_in_force(links: &LinkChange) -> Result<(), EnforceError> {
+    match links.is_in_force() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(EnforceError::Refused("the kernel has other limits than it was given".to_owned())),
+        Err(error) => Err(by_blame(error)),
+    }
 }
 
 /// Remarks on a policy were made when it was decided.

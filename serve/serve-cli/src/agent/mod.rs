@@ -1,4 +1,4 @@
-//! `tailwright agent`: keeps the proxies of a host to the policies of a controller.
+//! `tailwright agent`: keeps the proxies and links of a host to the policies of a controller.
 
 mod enforcer;
 
@@ -24,10 +24,13 @@ Examples:
       say what would change, and change nothing
   tailwright agent --controller http://host:7070 --token-file a.token --enforce
       enforce
+  tailwright agent --controller URL --token-file a.token --enforce --links
+      enforce, also on the host's links
 
 The token says which host this is; an operator issues it. The proxies of the host's servers run already, with their \
 control sockets in --state. The agent may end in any way at any time: proxies keep \
-their policies, also without a controller and after a restart. It limits storage; limits of networks are not its task.
+their policies, also without a controller and after a restart. With --links, as root, it limits the host's links, too, \
+where the controller decides that agents do.
 
 Exit codes: 0 stopped by a signal; 2 bad input, or the token of another cluster; 3 the machine lacks something.";
 
@@ -40,7 +43,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// File of what the agent remembers.
 const MEMORY: &str = "agent.json";
 
-/// Keep the proxies of a host to the policies of a controller; without --enforce, only say what would change.
+/// Keep a host to the policies of a controller; without --enforce, only say what would change.
 #[derive(Debug, Args)]
 #[command(after_help = HELP)]
 pub struct AgentArgs {
@@ -53,6 +56,9 @@ pub struct AgentArgs {
     /// Enforce what the controller decides.
     #[arg(long)]
     enforce: bool,
+    /// Limit the host's links, too (requires root).
+    #[arg(long)]
+    links: bool,
     /// Folder of the state: the proxies' control sockets.
     #[arg(long, value_name = "FOLDER", default_value = StateStore::DEFAULT)]
     state: PathBuf,
@@ -73,7 +79,7 @@ pub fn run(args: &AgentArgs) -> Result<VerbAnswer, OperationError> {
     let mode = if args.enforce { AgentMode::Applying } else { AgentMode::Advising };
     let mut host = Host {
         client,
-        enforcer: Enforcer::new(&args.state),
+        enforcer: Enforcer::new(&args.state, args.links),
         memory: folder.join(MEMORY),
         said: String::new(),
         pause: PAUSE,
