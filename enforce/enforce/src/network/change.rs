@@ -182,8 +182,10 @@ impl HostChange {
     /// Failed queries of the host.
     pub(crate) fn is_in_force(&self, run: &mut dyn CommandRunner) -> Result<bool, OperationError> {
         let observed = self.observe_again(run)?;
-        let (applied, original) = (&self.state.applied, &self.state.original);
-        let steps = difference::steps_between(&self.namespace, &observed, applied, &self.target, original);
+        let state = &self.state;
+        let target = &self.target;
+        let steps =
+            difference::steps_between(&self.namespace, &observed, &state.applied, target, &state.original);
         Ok(steps.is_empty())
     }
 
