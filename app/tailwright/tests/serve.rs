@@ -380,7 +380,7 @@ fn links_are_limited_by_agents() {
     let after = ["app", "store"].map(|host| network.sent_first(host).expect("a class"));
     assert!(after[0] >= before[0] + 2 && after[1] >= before[1] + 2, "{before:?}, then {after:?}");
 
-    // What others take away comes back.
+    // Limits that others take away come back.
     network.run("app", &["tc", "qdisc", "del", "dev", "eth0", "root"]);
     assert_eq!(network.sent_first("app"), None);
     cluster.wait_for("the limits again", || network.sent_first("app").is_some());
