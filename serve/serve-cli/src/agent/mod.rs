@@ -250,7 +250,7 @@ mod tests {
         std::fs::remove_file(&token).expect("ours");
         let mut host = Host {
             client,
-            enforcer: Enforcer::new(Path::new("nowhere")),
+            enforcer: Enforcer::new(Path::new("nowhere"), false),
             memory: PathBuf::new(),
             said: String::new(),
             pause: PAUSE,
