@@ -235,6 +235,7 @@ mod tests {
             host: "store-1".into(),
             epoch,
             hosts: String::new(),
+            network: false,
             servers: vec![server],
         }
     }
