@@ -93,7 +93,7 @@ impl Cell {
             match &self.address {
                 Some(address) => {
                     xml.element("a", &[("href", address.as_str().into())], |xml| {
-                        self.write_text(xml, alignment)
+                        self.write_text(xml, alignment);
                     });
                 }
                 None => self.write_text(xml, alignment),

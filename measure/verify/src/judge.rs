@@ -351,8 +351,8 @@ mod tests {
     /// Latencies in buckets a quarter of a doubling apart, in periods of this many requests.
     fn counted(latencies: &[Option<Nanos>], slo: Slo, period: usize) -> Vec<CountedPeriod> {
         let allowed = Nanos::from_secs(slo.latency.0).unwrap().0;
-        let ends: Vec<u64> =
-            (0..97).map(|step| (1e3 * (f64::from(step) / 4.0).exp2()).round() as u64).collect();
+        let end = |step| Nanos::from_secs(1e-6 * (f64::from(step) / 4.0).exp2()).unwrap().0;
+        let ends: Vec<u64> = (0..97).map(end).collect();
         let count = |latencies: &[Option<Nanos>]| {
             let mut buckets: BTreeMap<usize, u64> = BTreeMap::new();
             for latency in latencies {

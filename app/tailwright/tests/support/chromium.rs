@@ -52,6 +52,7 @@ impl Browser {
 
     /// Calls a method of the protocol.
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "callers write json! in place")]
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let mut message = json!({ "id": self.next, "method": method, "params": params });
