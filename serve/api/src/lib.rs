@@ -4,7 +4,7 @@
 //! is done before. Tokens have one of four roles, and are stored as hashes. There is no TLS: listen on loopback or on a
 //! network that is trusted, or put a proxy in front.
 //!
-//! A browser signs in with a token and gets a session, which opens [`pages`] and the stream and changes nothing:
+//! A browser signs in with a token and gets a session, which opens `pages` and the stream and changes nothing:
 //! commands need the token itself in a header, which no other site can make a browser send.
 
 mod caller;
