@@ -53,7 +53,10 @@ fn cluster_page(state: &ClusterState, viewer: &Viewer) -> Page {
         ["network in", "storage", "network out"],
     )
     .limit(1.0, "all of it")
-    .note("The sum of the rates of all limits of a server. Bursts come on top, and decide the bounds.");
+    .note(
+        "The sum of the rates of all limits of a server. Limits are chosen again whenever a workload comes: this does not say how \
+         much room is left.",
+    );
     for server in drawn {
         chart = chart.row(server.name, promised(server.decided).into_array());
     }

@@ -1,6 +1,7 @@
 //! Rows of servers, workloads, agents and decisions.
 
 use crate::documents::{DecisionDocument, standing_word};
+use crate::pages::requests::verdict_cell;
 use crate::pages::text::{escaped, percent, utc};
 use crate::viewer::Viewer;
 use agent::AgentMode;
@@ -58,6 +59,7 @@ pub(super) fn workloads<'a>(
         Column::number("bound"),
         Column::number("margin"),
         Column::name("standing"),
+        Column::name("SLO met"),
     ]);
     for (id, workload) in rows {
         let request = &workload.request;
@@ -72,6 +74,7 @@ pub(super) fn workloads<'a>(
             Cell::number(workload.bound_s, Unit::Seconds),
             Cell::keyed(percent(margin), margin),
             Cell::text(standing_word(standing)).status(standing_status(standing)),
+            verdict_cell(workload.verdict),
         ]);
     }
     table

@@ -1,10 +1,11 @@
-//! A workload: its SLO and bound, the limits that it has, what its trace would need, and what was decided about it.
+//! A workload: its SLO and bound, its requests, the limits that it has, what its trace would need, and what was decided about it.
 
 use crate::cluster::Cluster;
 use crate::documents::{DecisionDocument, standing_word};
 use crate::error::ApiError;
 use crate::limits::ROWS_MAX;
 use crate::pages::frame::{Reader, Refused, page};
+use crate::pages::requests::requests;
 use crate::pages::server::words;
 use crate::pages::tables::{self, margin, server_address, standing_status};
 use crate::pages::text::{percent, time};
@@ -12,7 +13,7 @@ use crate::privacy::{decision_for, derivation_for};
 use crate::viewer::Viewer;
 use axum::extract::{Query, State};
 use axum::response::Response;
-use controller::{ClusterState, Standing, WorkloadState};
+use controller::{ClusterState, Standing, WorkloadObservation, WorkloadState};
 use model::{RateLimit, Stage, StageLimit};
 use plot::{
     Axis, Block, Bullets, Cell, Chart, Column, KeyFigure, Link, Marker, Page, Series, Status, Table, Unit,
@@ -39,7 +40,8 @@ pub(super) async fn show(
     State(cluster): State<Arc<Cluster>>,
     Query(query): Query<WorkloadQuery>,
 ) -> Result<Response, Refused> {
-    page(reader, cluster, "/workload", move |_, state, viewer| {
+    let clock = Arc::clone(&cluster);
+    page(reader, cluster, "/workload", move |core, state, viewer| {
         let WorkloadQuery { tenant, name } = &query;
         if !viewer.may_see(tenant) {
             return Err(ApiError::forbidden("this token is of another tenant"));
@@ -47,7 +49,9 @@ pub(super) async fn show(
         let history = history(state, viewer, tenant, name);
         match state.find(tenant, name) {
             Some((id, workload)) => {
-                Ok(present(state, viewer, id, workload).section("History", [history.into()]))
+                let observed = core.controller.observations().of(id, workload, clock.instant());
+                let page = present(state, viewer, id, workload, &observed);
+                Ok(page.section("History", [history.into()]))
             }
             None if is_known(state, tenant, name) => Ok(Page::new(format!("Workload {tenant}/{name}"))
                 .lead("It has no place in the cluster.")
@@ -69,7 +73,13 @@ fn history(state: &ClusterState, viewer: &Viewer, tenant: &str, name: &str) -> T
     tables::decisions(viewer, documents)
 }
 
-fn present(state: &ClusterState, viewer: &Viewer, id: u64, workload: &WorkloadState) -> Page {
+fn present(
+    state: &ClusterState,
+    viewer: &Viewer,
+    id: u64,
+    workload: &WorkloadState,
+    observed: &WorkloadObservation,
+) -> Page {
     let request = &workload.request;
     let standing = state.standing(id);
     let margin = margin(workload);
@@ -94,6 +104,7 @@ fn present(state: &ClusterState, viewer: &Viewer, id: u64, workload: &WorkloadSt
     let mut page = Page::new(format!("Workload {}", request.full_name()))
         .lead(lead(workload, standing))
         .section("", blocks)
+        .section("Requests", requests(observed, workload.slo.latency.0))
         .section("Bound", bound(viewer, workload));
     if let Some(limits) = limits_of(state, workload) {
         page = page.section("Limits", self::limits(workload, limits));
