@@ -4,7 +4,7 @@
 
 use crate::levels::{PriorityLevel, WorkloadLimits, level_bounds, priority_levels};
 use crate::limits::FitRefusal;
-use crate::links::{LinkLoad, link_loads, raise_bursts};
+use crate::links::{LinkLoad, link_loads, loses_tokens, raise_bursts};
 use crate::problem::PlanningProblem;
 use calculus::{DeviceQueue, EnforcedClass, PathBound, StageLoad, path_bound, round_up, shaping_delay};
 use model::{PerStage, RateLimit, Stage};
@@ -256,9 +256,11 @@ impl PlannedServer {
             }
         }
         for (stage, loads) in self.link_loads(problem, &self.priority_levels(problem)) {
-            if let Some(member) = loads.iter().find(|it| it.loses_tokens && is_promised(it.workload)) {
-                let slo = problem.workloads[member.workload].slo.latency.0;
-                return Err(FitRefusal::Latency { slo, ratio: f64::INFINITY, stage });
+            for member in loads.into_iter().filter(|member| is_promised(member.workload)) {
+                if loses_tokens(&member, stage, self.limits_of(member.workload)) {
+                    let slo = problem.workloads[member.workload].slo.latency.0;
+                    return Err(FitRefusal::Latency { slo, ratio: f64::INFINITY, stage });
+                }
             }
         }
         let mut worst_ratio = ROUNDING;
