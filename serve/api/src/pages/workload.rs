@@ -117,7 +117,9 @@ fn lead(workload: &WorkloadState, standing: Standing) -> String {
     let server = &workload.server;
     match standing {
         Standing::Enforced => {
-            format!("No request takes more than {bound} on {server}: every host enforces it.")
+            format!(
+                "Within {bound} on {server}, while devices are as fast as their profiles say: every host enforces its limits."
+            )
         }
         Standing::Pending => {
             format!("Admitted to {server} with {bound}; not promised until all hosts enforce it.")
