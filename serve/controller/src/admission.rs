@@ -153,7 +153,7 @@ impl ClusterState {
         }
     }
 
-    /// Returns a policy without workloads that leave or have left. Limits that keep all promises keep those of some.
+    /// Returns a policy without workloads that leave or have left. The limits of the others stay, and are not checked again.
     fn present_part(&self, policy: &Policy, members: &[u64], leaving: &BTreeSet<u64>) -> Policy {
         let mut part = policy.clone();
         part.workloads.clear();
