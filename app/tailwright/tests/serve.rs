@@ -6,45 +6,22 @@ mod support;
 use enforce::command::{CommandRunner as _, Programs, may_configure_networks};
 use machine::virtual_network::VirtualNetwork;
 use serde_json::Value;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use support::scraped::{check_dashboard, example, parsed_by_python, samples};
 use support::servers::{Running, memcached};
+use support::service::{HOSTS, start, write_cluster};
 use support::{Folder, Outcome};
-
-const CLUSTER: &str = r#"
-safety_margin = 1.1
-[[server]]
-class = "cache"
-count = 1
-storage = "cache.json"
-network = "1Gbps"
-best_effort_request = "4KiB"
-"#;
-
-const PROFILE: &str = r#"{ "format": "tailwright-device-1", "name": "cache", "device": { "ssd": { "bandwidth": [
-    { "request_bytes": 1024, "read_bytes_per_s": 100e6, "write_bytes_per_s": 100e6 } ] } } }"#;
 
 /// Only a guard against tests that never end.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The hosts file of the cluster, with these addresses of its front and server.
 fn hosts(listen: SocketAddr, forward: SocketAddr) -> String {
-    format!(
-        r#"
-[[host]]
-name = "here"
-device.lo = "1Gbps"
-[[server]]
-name = "cache-1"
-host = "here"
-address = ["127.0.0.1"]
-[server.storage]
-profile = "cache.json"
-front = [{{ protocol = "memcached", listen = "{listen}", forward = "{forward}" }}]
-"#
-    )
+    let front = HOSTS.replace("127.0.0.1:11612", &listen.to_string());
+    front.replace("127.0.0.1:11611", &forward.to_string())
 }
 
 /// A cluster of one host in a folder.
@@ -58,47 +35,13 @@ impl Cluster {
     fn new(memcached: SocketAddr) -> Self {
         let folder = Folder::new();
         let front = testkit::free_address();
-        folder.write("cluster.toml", CLUSTER);
-        folder.write("cache.json", PROFILE);
-        folder.write("hosts.toml", &hosts(front, memcached));
-        folder
-            .run(&[
-                "trace",
-                "generate",
-                "poisson",
-                "--rate",
-                "200/s",
-                "--duration",
-                "20s",
-                "--size",
-                "1KiB",
-                "--seed",
-                "1",
-                "-o",
-                "mail.csv",
-            ])
-            .expect_code(0);
+        write_cluster(&folder, &hosts(front, memcached));
         let url = format!("http://{}", testkit::free_address());
         Self { folder, url, front }
     }
 
-    /// Starts a verb in the folder, which says on standard error that it is ready with a line that contains `ready`.
     fn start(&self, arguments: &[&str], ready: &str) -> Running {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tailwright"))
-            .args(arguments)
-            .current_dir(self.folder.path())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let mut lines = BufReader::new(child.stderr.take().expect("it is piped"));
-        let mut said = String::new();
-        while !said.lines().last().unwrap_or_default().contains(ready) {
-            assert!(lines.read_line(&mut said).expect("text") > 0, "it has ended: {said}");
-        }
-        // Nothing of it is lost on a full pipe.
-        std::thread::spawn(move || lines.lines().map_while(Result::ok).for_each(drop));
-        Running(child)
+        start(&self.folder, arguments, ready)
     }
 
     fn controller(&self) -> Running {

@@ -33,6 +33,35 @@ profile = "cache.json"
 front = [{ protocol = "memcached", listen = "127.0.0.1:11612", forward = "127.0.0.1:11611" }]
 "#;
 
+/// Writes the files of the cluster, with this hosts file, and a trace of a workload.
+pub(crate) fn write_cluster(folder: &Folder, hosts: &str) {
+    folder.write("cluster.toml", CLUSTER);
+    folder.write("cache.json", PROFILE);
+    folder.write("hosts.toml", hosts);
+    let generated =
+        ["trace", "generate", "poisson", "--rate", "200/s", "--duration", "20s", "--size", "1KiB"];
+    folder.run(&[&generated[..], &["--seed", "1", "-o", "mail.csv"]].concat()).expect_code(0);
+}
+
+/// Starts a verb in a folder, which says on standard error that it is ready with a line that contains `ready`.
+pub(crate) fn start(folder: &Folder, arguments: &[&str], ready: &str) -> Running {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tailwright"))
+        .args(arguments)
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut said = String::new();
+    while !said.lines().last().unwrap_or_default().contains(ready) {
+        assert!(lines.read_line(&mut said).expect("text") > 0, "it has ended: {said}");
+    }
+    // Nothing of it is lost on a full pipe.
+    std::thread::spawn(move || lines.lines().map_while(Result::ok).for_each(drop));
+    Running(child)
+}
+
 /// An answer of HTTP.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -68,12 +97,7 @@ impl Service {
     /// Starts a controller, describes its cluster, and reports from its host.
     pub(crate) fn start() -> Self {
         let folder = Folder::new();
-        folder.write("cluster.toml", CLUSTER);
-        folder.write("cache.json", PROFILE);
-        folder.write("hosts.toml", HOSTS);
-        let generated =
-            ["trace", "generate", "poisson", "--rate", "200/s", "--duration", "20s", "--size", "1KiB"];
-        folder.run(&[&generated[..], &["--seed", "1", "-o", "mail.csv"]].concat()).expect_code(0);
+        write_cluster(&folder, HOSTS);
         let address = testkit::free_address();
         let mut service = Self { folder, address, controller: None, ticket: Value::Null, applied: 0 };
         service.run_controller();
@@ -89,20 +113,9 @@ impl Service {
     /// Starts the controller, after an end if there was one.
     pub(crate) fn run_controller(&mut self) {
         self.controller = None;
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tailwright"))
-            .args(["controller", "cluster", "--listen", &self.address.to_string()])
-            .current_dir(self.folder.path())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let mut lines = BufReader::new(child.stderr.take().expect("it is piped"));
-        let mut said = String::new();
-        while !said.contains("listening on") {
-            assert!(lines.read_line(&mut said).expect("text") > 0, "it has ended: {said}");
-        }
-        std::thread::spawn(move || lines.lines().map_while(Result::ok).for_each(drop));
-        self.controller = Some(Running(child));
+        let listen = self.address.to_string();
+        let controller = ["controller", "cluster", "--listen", &listen];
+        self.controller = Some(start(&self.folder, &controller, "listening on"));
     }
 
     pub(crate) fn ctl(&self, arguments: &[&str]) -> Outcome {

@@ -1,5 +1,6 @@
-//! Increments of the counters of one server's proxy.
+//! Countss of the counters of one server's proxy.
 
+use super::counts::Counts;
 use super::latencies::LatencyCounts;
 use agent::{ServerObservation, WorkloadCounters};
 use std::collections::BTreeMap;
@@ -16,22 +17,10 @@ pub(super) struct ServerLedger {
     pub(super) read_at: Option<u64>,
 }
 
-/// Requests of a workload between two reports.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Increment {
-    pub(super) requests: u64,
-    pub(super) bytes: u64,
-    pub(super) late: u64,
-    pub(super) beyond_limits: u64,
-    pub(super) beyond_limits_waited_s: f64,
-    pub(super) latency_s: f64,
-    pub(super) latencies: LatencyCounts,
-}
-
 impl ServerLedger {
     /// Takes over higher counters, and returns what each workload has more. Counters of one identity never fall; from
     /// lower ones nothing follows, and nothing is counted until they exceed those before.
-    pub(super) fn read(&mut self, observation: &ServerObservation, now: u64) -> Vec<(String, Increment)> {
+    pub(super) fn read(&mut self, observation: &ServerObservation, now: u64) -> Vec<(String, Counts)> {
         let ServerObservation { counters, waiting, outstanding, workloads, .. } = observation;
         let is_first = self.counters.is_none();
         if self.counters.as_ref() != Some(counters) {
@@ -57,7 +46,7 @@ impl ServerLedger {
 }
 
 /// Returns what `after` counts more than `before`; `None` if it counts less anywhere, or contradicts itself.
-fn difference(before: &WorkloadCounters, after: &WorkloadCounters) -> Option<Increment> {
+fn difference(before: &WorkloadCounters, after: &WorkloadCounters) -> Option<Counts> {
     let requests = after.requests.checked_sub(before.requests)?;
     let known: BTreeMap<Option<u64>, u64> = before.latencies.iter().copied().collect();
     let mut latencies = LatencyCounts::default();
@@ -72,7 +61,7 @@ fn difference(before: &WorkloadCounters, after: &WorkloadCounters) -> Option<Inc
     let late = after.late.checked_sub(before.late)?;
     let beyond_limits = after.beyond_limits.checked_sub(before.beyond_limits)?;
     let is_consistent = counted == requests && late <= requests && beyond_limits <= requests;
-    is_consistent.then(|| Increment {
+    is_consistent.then(|| Counts {
         requests,
         bytes: after.bytes.saturating_sub(before.bytes),
         late,

@@ -12,6 +12,7 @@
 //! Everything here is memory of one run of the controller and bounded for each workload. Only changes of verdicts are
 //! events.
 
+mod counts;
 mod latencies;
 mod ledger;
 mod record;

@@ -4,8 +4,7 @@
 //! last hour has latencies. A busy workload takes at most about 240 KiB, and usually a tenth of it: 60 + 61 periods with
 //! at most 98 buckets of 16 bytes, and 361 without.
 
-use super::latencies::LatencyCounts;
-use super::ledger::Increment;
+use super::counts::Counts;
 use std::collections::VecDeque;
 use verify::CountedPeriod;
 
@@ -35,45 +34,11 @@ pub(super) struct WorkloadRecord {
     long: VecDeque<Period>,
 }
 
-/// Counts of requests.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Counts {
-    pub(super) requests: u64,
-    pub(super) bytes: u64,
-    pub(super) late: u64,
-    pub(super) beyond_limits: u64,
-    pub(super) beyond_limits_waited_s: f64,
-    pub(super) latency_s: f64,
-    pub(super) latencies: LatencyCounts,
-}
-
 /// A period with requests.
 #[derive(Debug, Clone)]
 struct Period {
     begin: u64,
     counts: Counts,
-}
-
-impl Counts {
-    fn add(&mut self, increment: &Increment) {
-        self.requests += increment.requests;
-        self.bytes = self.bytes.saturating_add(increment.bytes);
-        self.late += increment.late;
-        self.beyond_limits += increment.beyond_limits;
-        self.beyond_limits_waited_s += increment.beyond_limits_waited_s;
-        self.latency_s += increment.latency_s;
-        self.latencies.add_all(&increment.latencies);
-    }
-
-    fn add_counts(&mut self, other: &Self) {
-        self.requests += other.requests;
-        self.bytes = self.bytes.saturating_add(other.bytes);
-        self.late += other.late;
-        self.beyond_limits += other.beyond_limits;
-        self.beyond_limits_waited_s += other.beyond_limits_waited_s;
-        self.latency_s += other.latency_s;
-        self.latencies.add_all(&other.latencies);
-    }
 }
 
 impl WorkloadRecord {
@@ -89,7 +54,7 @@ impl WorkloadRecord {
     }
 
     /// Adds requests that were reported at `now`.
-    pub(super) fn add(&mut self, now: u64, increment: &Increment) {
+    pub(super) fn add(&mut self, now: u64, increment: &Counts) {
         self.reported_at = now;
         if increment.requests > 0 {
             self.total.add(increment);
@@ -106,7 +71,7 @@ impl WorkloadRecord {
     /// Returns the counts of a window that ends now; it begins up to one period before.
     pub(super) fn window(&self, now: u64, window: u64) -> Counts {
         let mut counts = Counts::default();
-        self.periods(now, window).for_each(|period| counts.add_counts(&period.counts));
+        self.periods(now, window).for_each(|period| counts.add(&period.counts));
         counts
     }
 
@@ -136,14 +101,10 @@ impl WorkloadRecord {
     }
 }
 
-fn add_to(periods: &mut VecDeque<Period>, begin: u64, increment: &Increment) {
+fn add_to(periods: &mut VecDeque<Period>, begin: u64, increment: &Counts) {
     match periods.back_mut() {
         Some(last) if last.begin == begin => last.counts.add(increment),
-        _ => {
-            let mut counts = Counts::default();
-            counts.add(increment);
-            periods.push_back(Period { begin, counts });
-        }
+        _ => periods.push_back(Period { begin, counts: increment.clone() }),
     }
 }
 
@@ -156,12 +117,13 @@ fn forget(periods: &mut VecDeque<Period>, now: u64, window: u64, length: u64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::latencies::LatencyCounts;
     use super::*;
 
-    fn increment(requests: u64) -> Increment {
+    fn increment(requests: u64) -> Counts {
         let mut latencies = LatencyCounts::default();
         latencies.add(Some(1_000_000), requests);
-        Increment { requests, late: requests / 2, latencies, ..Increment::default() }
+        Counts { requests, late: requests / 2, latencies, ..Counts::default() }
     }
 
     #[test]
@@ -185,7 +147,7 @@ mod tests {
         let with_latencies = record.long.iter().filter(|period| !period.counts.latencies.ends().is_empty());
         assert!(with_latencies.count() <= 62);
         // A workload that says nothing more has no requests in any window.
-        record.add(20 * HOUR, &Increment::default());
+        record.add(20 * HOUR, &Counts::default());
         assert_eq!(record.window(20 * HOUR, SIX_HOURS).requests, 0);
     }
 

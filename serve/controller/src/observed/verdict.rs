@@ -1,6 +1,7 @@
 //! Verdicts on the promise of a workload, from its requests.
 
-use super::record::{Counts, FIVE_MINUTES, HALF_HOUR, HOUR, SIX_HOURS, WorkloadRecord};
+use super::counts::Counts;
+use super::record::{FIVE_MINUTES, HALF_HOUR, HOUR, SIX_HOURS, WorkloadRecord};
 use model::{Slo, Verdict};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -163,7 +164,6 @@ fn percent(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::latencies::LatencyCounts;
-    use super::super::ledger::Increment;
     use super::*;
 
     const S: u64 = 1_000_000_000;
@@ -174,8 +174,7 @@ mod tests {
             let mut latencies = LatencyCounts::default();
             latencies.add(Some(2_000_000), 200 - late);
             latencies.add(Some(300_000_000), late);
-            let increment =
-                Increment { requests: 200, late, beyond_limits, latencies, ..Increment::default() };
+            let increment = Counts { requests: 200, late, beyond_limits, latencies, ..Counts::default() };
             record.add(second * S, &increment);
         }
     }

@@ -1,8 +1,9 @@
 //! Observations as documents.
 
 use super::Observations;
+use super::counts::Counts;
 use super::latencies::LatencyBucket;
-use super::record::{Counts, FIVE_MINUTES, HALF_HOUR, HOUR, SIX_HOURS, WorkloadRecord};
+use super::record::{FIVE_MINUTES, HALF_HOUR, HOUR, SIX_HOURS, WorkloadRecord};
 use super::verdict::{BurnAlert, ObservedVerdict, burn_rate, judge_record};
 use crate::state::{ClusterState, WorkloadState};
 use model::Slo;

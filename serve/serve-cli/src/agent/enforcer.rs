@@ -150,9 +150,12 @@ impl Enforcer {
 
     /// The proxies of the assignment's host.
     fn wanted<'a>(&self, assignment: &'a Assignment) -> Result<Vec<WantedProxy<'a>>, EnforceError> {
+        if assignment.servers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let base = Deployment::parse(&assignment.hosts).map_err(refused)?;
         let mut proxies = Vec::new();
         for part in &assignment.servers {
-            let base = Deployment::parse(&assignment.hosts).map_err(refused)?;
             let own = base.servers.iter().find(|server| server.name == part.server);
             // Only the host of a server has its proxy.
             let Some(own) = own.filter(|server| server.host == assignment.host) else { continue };
