@@ -78,8 +78,18 @@ pub(crate) fn check_dashes(program: &Command, matches: &ArgMatches) -> Result<()
 }
 
 /// Arguments that name what a verb writes. Whatever other files and folders are named is read, or belongs to the program.
-const RESULTS: [&str; 9] =
-    ["output", "report", "record", "hdr", "prometheus_file", "slowest", "profile", "write_hosts", "backup"];
+const RESULTS: [&str; 10] = [
+    "output",
+    "report",
+    "record",
+    "hdr",
+    "prometheus_file",
+    "slowest",
+    "profile",
+    "write_hosts",
+    "backup",
+    "survive_policies",
+];
 
 /// The verb, the result and the input whose place it may take: a plan that of the one that it keeps to.
 const REPLACEMENTS: [(&str, &str, &str); 1] = [("plan", "output", "keep")];

@@ -15,10 +15,16 @@ pub(crate) struct SchemasArgs {
     folder: PathBuf,
 }
 
+/// Returns the names and texts of the files of docs/schemas: the documents of `--json`, and the controller's interface.
+pub(crate) fn files() -> Vec<(String, String)> {
+    let documents = formats::all().into_iter().map(|format| (format!("{}.json", format.name), format.text()));
+    let interface = ("openapi.json".to_owned(), serve_cli::interface_description().to_owned());
+    documents.chain([interface]).collect()
+}
+
 pub(crate) fn run(args: &SchemasArgs) -> Result<VerbAnswer, OperationError> {
-    for format in formats::all() {
-        let file = args.folder.join(format!("{}.json", format.name));
-        write_result(&file, &format.text(), "schema")?;
+    for (name, text) in files() {
+        write_result(&args.folder.join(name), &text, "schema")?;
     }
     Ok(VerbAnswer::Yes)
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use support::servers::signal;
+use units::Bytes;
 use workload::device::{DeviceModel, StorageProfile};
 
 const QUICK: [&str; 8] =
@@ -239,7 +240,9 @@ fn a_memcached_is_measured_and_keeps_its_keys() {
     assert!(large > 2.0 * small, "64 times the data per request: {small} and {large} bytes per second");
 
     let read_back = StorageProfile::from_json(&fs::read_to_string(&profile).unwrap()).unwrap();
-    assert!(read_back.base_latency(Op::Read).0 > 0.0 && read_back.base_latency(Op::Write).0 > 0.0);
+    for op in [Op::Read, Op::Write] {
+        assert!(read_back.base_latency(op, Bytes(1)).0 > 0.0, "{op:?}");
+    }
     fs::write(
         dir.join("cluster.toml"),
         "[[server]]\nclass = \"cache\"\ncount = 1\nstorage = \"cache.json\"\nnetwork = \"10Gbps\"\n\

@@ -5,6 +5,7 @@ mod support;
 
 use enforce::command::{CommandRunner as _, Programs, may_configure_networks};
 use machine::virtual_network::VirtualNetwork;
+use model::{Observation, Op};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -142,6 +143,24 @@ impl Cluster {
         std::io::Read::read_exact(&mut client, &mut answer).expect("an answer");
         assert_eq!(&answer, b"END\r\n");
     }
+}
+
+/// A controller places without rules, and says so where it is told of some.
+#[test]
+fn classes_with_what_a_controller_does_not_keep_are_refused_in_words() {
+    let cluster = Cluster::new(testkit::free_address());
+    let _controller = cluster.controller();
+    let plain = cluster.folder.read("cluster.toml");
+    let describe = || cluster.ctl(&["describe", "--class-file", "cluster.toml"]);
+    for rule in ["capacity = \"1TB\"", "labels = { zone = \"a\" }", "price = 3"] {
+        cluster.folder.write("cluster.toml", &format!("{plain}{rule}\n"));
+        let refused = describe().expect_code(2).stderr;
+        let refused = refused.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = "class 'cache': a controller does not keep `capacity`, `price` and `labels`: expected a class without them";
+        assert!(refused.contains(words), "{refused}");
+    }
+    cluster.folder.write("cluster.toml", &plain);
+    describe().expect_code(0);
 }
 
 #[test]
@@ -449,18 +468,24 @@ impl Cluster {
         self.folder.run(&["load", &format!("{name}.toml"), "--json"]).expect_code(0);
     }
 
-    /// The status and the body of the controller's metrics.
-    fn scrape(&self, token: &str) -> (String, String) {
+    /// Returns the answer of the controller to a question with this token.
+    fn get(&self, path: &str, token: &str) -> String {
         let address = self.url.trim_start_matches("http://");
         let mut stream = TcpStream::connect(address).expect("the controller listens");
         let token = self.folder.read(token);
         let request = format!(
-            "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\r\n",
+            "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\r\n",
             token.trim()
         );
         stream.write_all(request.as_bytes()).expect("it reads");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
+        answer
+    }
+
+    /// The status and the body of the controller's metrics.
+    fn scrape(&self, token: &str) -> (String, String) {
+        let answer = self.get("/metrics", token);
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
         (head.lines().next().unwrap_or_default().to_owned(), body.to_owned())
     }
@@ -587,6 +612,107 @@ fn promises_are_watched() {
     assert_eq!(cluster.counted("web"), 0);
     cluster.load("web", 2, "poisson(50/s)");
     cluster.wait_for("requests", || cluster.counted("web") > 0);
+}
+
+/// A trace in which at each of these instants of every second, milliseconds, 200 requests of 1 KiB come at once.
+fn batches(at_ms: &[u64], seconds: u64) -> String {
+    let mut text = "arrival_ns,op,size_bytes\n".to_owned();
+    let batches = (0..seconds).flat_map(|second| at_ms.iter().map(move |at| second * 1000 + at));
+    for at in batches {
+        for op in ["write", "read"].into_iter().cycle().take(200) {
+            text += &format!("{},{op},1024\n", at * 1_000_000);
+        }
+    }
+    text
+}
+
+/// Instants at which a client sent requests, by its own log, and their work: both in nanoseconds, of a device that moves
+/// 100 MB a second.
+fn sent_by_its_log(log: &std::path::Path) -> Vec<(f64, f64)> {
+    // Bytes of a reply to a read beside the value; the key is that of the generator.
+    let head = "VALUE tw:mail:0123456789abcdef:1024:0 0 1024\r\n\r\nEND\r\n".len() as u64;
+    let log = trace::observations::read(log).expect("the log of the client");
+    let charged = |request: &Observation| match request.op {
+        Op::Read => request.size.0 + head,
+        Op::Write => request.size.0,
+    };
+    let mut sent: Vec<(u64, u64)> =
+        log.requests.iter().map(|request| (request.sent.0, charged(request))).collect();
+    sent.sort_unstable();
+    sent.iter().map(|(at, size)| (*at as f64, *size as f64 * 10.0)).collect()
+}
+
+/// The most that `of` an interval of requests is, with its work and its duration, by trying all.
+fn most(sent: &[(f64, f64)], of: impl Fn(f64, f64) -> f64) -> f64 {
+    let mut most: f64 = 0.0;
+    for (first, (begin, _)) in sent.iter().enumerate() {
+        let mut work = 0.0;
+        for (end, own) in &sent[first..] {
+            work += own;
+            most = most.max(of(work, end - begin));
+        }
+    }
+    most
+}
+
+/// A client that sends twice the burst of its trace is named, with limits that would hold: those that follow from its own
+/// log.
+#[test]
+fn limits_that_would_hold_follow_from_what_a_client_sends() {
+    /// Share by which the limits may differ: the proxy sees requests later than the client sends them.
+    const TOLERANCE: f64 = 0.05;
+    let Some((_memcached, address)) = memcached() else { return };
+    let cluster = Cluster::new(address);
+    let _controller = cluster.controller();
+    cluster.describe();
+    let _proxy = cluster.proxy();
+    let _agent = cluster.agent(&["--enforce"]);
+    cluster.wait_for("the agent's report", || cluster.ctl(&["list", "agents"]).stdout.contains("applying"));
+    cluster.folder.write("mail.csv", &batches(&[0], 20));
+    cluster.request("mail", &[]).expect_code(0);
+    assert!(cluster.observed("mail")["live"].is_null(), "nothing was sent");
+
+    cluster.folder.write("twice.csv", &batches(&[0, 400], 8));
+    let front = cluster.front;
+    let load = format!(
+        "duration = \"8s\"\n[[workload]]\nname = \"mail\"\nbind = \"127.0.0.6\"\ntarget = \"memcached://{front}?keys=5\"\n\
+         connections = 2\ntrace = \"twice.csv\"\n"
+    );
+    cluster.folder.write("load.toml", &load);
+    cluster.folder.run(&["load", "load.toml", "-o", "log.parquet"]).expect_code(0);
+    let sent = sent_by_its_log(&cluster.folder.join("log.parquet"));
+    assert_eq!(sent.len(), 3200);
+    // The client has filled its keys before.
+    let all = served(address);
+    cluster.wait_for("the curves", || cluster.observed("mail")["live"]["windows"][0]["requests"] == all);
+
+    let seen = cluster.observed("mail");
+    let live = &seen["live"];
+    let limits = live["windows"][0]["limits"].as_array().expect("limits");
+    let storage = limits.iter().find(|limit| limit["stage"] == "storage").expect("a limit");
+    let number = |name: &str| storage[name].as_f64().unwrap_or_else(|| panic!("{name}: {storage}"));
+    let rate = number("rate");
+    let burst = number("burst");
+    let burst_needed = most(&sent, |work, duration| work - rate * duration) / 1e9;
+    let rate_needed = most(&sent, |work, duration| (work - burst * 1e9) / duration.max(1.0));
+    println!("{storage}; by the log: burst {burst_needed}, rate {rate_needed}");
+    for (name, expected) in [("burst_needed", burst_needed), ("rate_needed", rate_needed)] {
+        let ratio = number(name) / expected;
+        assert!((ratio - 1.0).abs() < TOLERANCE, "{name}: {ratio} times {expected}: {storage}");
+    }
+    assert!(number("burst_share") > 1.2, "{storage}");
+    let summary = live["summary"].as_str().expect("a text");
+    assert!(
+        summary.contains("limits that would have held") && summary.contains("storage: a burst"),
+        "{summary}"
+    );
+    cluster.wait_for("its name", || {
+        let mail = cluster.observed("mail");
+        let is_named = mail["verdict"] == "outgrows" || mail["verdict"] == "not_met";
+        is_named && mail["reason"].as_str().expect("a reason").contains("limits that would have held")
+    });
+    let page = cluster.get("/workload?tenant=shop&name=mail", "cluster/operator.token");
+    assert!(page.contains("sent in the last week") && page.contains("burst needed"), "{page}");
 }
 
 /// Checks that the alert rules of the examples ask for names of a page, and by Prometheus' own tool where it is installed.

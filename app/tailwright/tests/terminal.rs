@@ -31,7 +31,7 @@ const EXAMPLES: [&[&str]; 24] = [
     &["plan", "cluster.toml", "--compare"],
     &["plan", "cluster.toml", "--model", "replayed"],
     &["bound", "cluster.toml"],
-    &["bound", "cluster.toml", "--model", "worst-case,probabilistic,replayed,published-snc"],
+    &["bound", "cluster.toml", "--model", "worst-case,probabilistic,replayed,published-snc,snc-by-stage"],
     &["admit", "cluster.toml"],
     &["explain", "w0", "cluster.toml"],
     &["explain", "w0", "cluster.toml", "--model", "probabilistic"],

@@ -1,5 +1,7 @@
 //! Effective number of independent values in a sequence of dependent ones.
 
+use std::ops::Range;
+
 /// Numbers of blocks that a sequence is cut into. More blocks estimate the variance between them more
 /// precisely; fewer, longer blocks capture longer dependence. The larger effect of the two counts.
 pub const BLOCKS: [usize; 2] = [32, 12];
@@ -12,18 +14,32 @@ pub const BLOCKS: [usize; 2] = [32, 12];
 ///
 /// Blocks are equally many consecutive values. Dependence that reaches beyond a twelfth of the sequence is not seen.
 pub fn design_effect(events: impl IntoIterator<Item = usize>, count: usize) -> f64 {
-    let events: Vec<usize> = events.into_iter().collect();
-    BLOCKS.map(|blocks| between(blocks, &events, count)).into_iter().fold(1.0, f64::max)
+    design_effect_of_runs(events.into_iter().map(|at| at..at + 1), count)
 }
 
-fn between(blocks: usize, events: &[usize], count: usize) -> f64 {
+/// Returns the [`design_effect`] of events that follow each other without a gap in each of these runs: ascending ranges of
+/// positions that do not overlap. The time grows with the number of runs, not of events.
+pub fn design_effect_of_runs(runs: impl IntoIterator<Item = Range<usize>>, count: usize) -> f64 {
+    let runs: Vec<Range<usize>> = runs.into_iter().collect();
+    BLOCKS.map(|blocks| between(blocks, &runs, count)).into_iter().fold(1.0, f64::max)
+}
+
+fn between(blocks: usize, runs: &[Range<usize>], count: usize) -> f64 {
     let block = count / blocks;
     if block == 0 {
         return 1.0;
     }
     let mut found = vec![0u64; blocks];
-    // The rest of the division belongs to no block.
-    events.iter().filter(|at| **at < block * blocks).for_each(|at| found[at / block] += 1);
+    for run in runs {
+        // The rest of the division belongs to no block.
+        let mut at = run.start;
+        let end = run.end.min(block * blocks);
+        while at < end {
+            let next = (at - at % block + block).min(end);
+            found[at / block] += (next - at) as u64;
+            at = next;
+        }
+    }
     let mean = found.iter().sum::<u64>() as f64 / blocks as f64;
     let share = mean / block as f64;
     let independent = mean * (1.0 - share);
@@ -56,5 +72,24 @@ mod tests {
         assert_eq!(design_effect([], 1000), 1.0);
         assert_eq!(design_effect(0..1000, 1000), 1.0);
         assert_eq!(design_effect([3], 5), 1.0);
+    }
+
+    #[test]
+    fn runs_are_their_events() {
+        let mut random = StdRng::seed_from_u64(2);
+        for count in [1, 31, 33, 1000, 4_321] {
+            let mut runs = Vec::new();
+            let mut at = 0;
+            while at < count {
+                let begin = at + random.random_range(0..50);
+                at = begin + random.random_range(0..300);
+                runs.push(begin.min(count)..at.min(count));
+            }
+            let events = design_effect(runs.iter().cloned().flatten(), count);
+            assert_eq!(design_effect_of_runs(runs, count), events, "{count}");
+        }
+        // More events than a machine has bytes.
+        let huge = usize::MAX / 4;
+        assert!(design_effect_of_runs(std::iter::once(0..huge / 2), huge) > 1e15);
     }
 }

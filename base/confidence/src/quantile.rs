@@ -6,7 +6,10 @@
 //! design effect, less a little because that is itself an estimate from a few blocks.
 
 use crate::binomial::{largest_within, smallest_reaching};
-use crate::{BLOCKS, TooFew, t_quantile};
+use crate::{BLOCKS, TooFew, normal_quantile, t_quantile};
+
+/// More independent values count as so many, which only widens intervals: time grows with the root.
+const WORTH_MAX: usize = 1_000_000_000;
 
 /// The ends of a confidence interval of a quantile, as positions in the ascending sample, counted from 0. They enclose the
 /// position of the sample's own quantile by [`nearest_rank`]: where few independent values leave an end beyond it, the
@@ -71,12 +74,12 @@ pub fn needed_for_quantile(fraction: f64, confidence: f64, effect: f64) -> usize
     needed
 }
 
-/// Independent values that `count` dependent ones are worth, at least 1.
+/// Independent values that `count` dependent ones are worth, at least 1 and at most [`WORTH_MAX`].
 fn worth(count: usize, effect: f64, confidence: f64) -> usize {
     // Between 1 and the count.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     let worth = (count as f64 / (effect * correction(effect, confidence))) as usize;
-    worth.clamp(1, count)
+    worth.clamp(1, count.min(WORTH_MAX))
 }
 
 /// Returns (t ÷ z)², the cost of estimating the effect from few blocks; 1 if the effect is 1, which is
@@ -85,9 +88,7 @@ fn correction(effect: f64, confidence: f64) -> f64 {
     if effect <= 1.0 {
         return 1.0;
     }
-    // Stands for infinitely many degrees of freedom.
-    let normal = t_quantile(100_000, confidence);
-    (t_quantile(BLOCKS[0] - 1, confidence) / normal).powi(2)
+    (t_quantile(BLOCKS[0] - 1, confidence) / normal_quantile(confidence)).powi(2)
 }
 
 #[cfg(test)]

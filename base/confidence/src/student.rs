@@ -66,6 +66,27 @@ pub fn t_quantile(degrees: usize, confidence: f64) -> f64 {
     (degrees as f64).sqrt() * low.tan()
 }
 
+/// Returns the z with P(|Z| ≤ z) = confidence for a standard normal Z: the limit of [`t_quantile`] for many degrees of
+/// freedom.
+///
+/// # Panics
+/// Unless the confidence is strictly between 0 and 1.
+pub fn normal_quantile(confidence: f64) -> f64 {
+    assert!(confidence > 0.0 && confidence < 1.0, "confidence is strictly between 0 and 1");
+    let mut low = 0.0;
+    // P(|Z| ≤ 9) rounds to 1.
+    let mut high = 9.0;
+    for _ in 0..100 {
+        let middle = 0.5 * (low + high);
+        if libm::erf(middle * std::f64::consts::FRAC_1_SQRT_2) < confidence {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
 /// P(|T| ≤ √ν tan θ) by the finite series for whole ν (Abramowitz and Stegun, 26.7.3 and 26.7.4).
 fn within(degrees: usize, theta: f64) -> f64 {
     let (sin, cos) = theta.sin_cos();
@@ -101,6 +122,17 @@ mod tests {
         ] {
             let got = t_quantile(degrees, confidence);
             assert!((got - table).abs() < 6e-4, "t({degrees}, {confidence}) = {got} instead of {table}");
+        }
+    }
+
+    #[test]
+    fn normal_quantiles_are_limits_of_t() {
+        for (confidence, table) in [(0.5, 0.674_490), (0.9, 1.644_854), (0.95, 1.959_964), (0.999, 3.290_527)]
+        {
+            let normal = normal_quantile(confidence);
+            assert!((normal - table).abs() < 1e-6, "z({confidence}) = {normal} instead of {table}");
+            let many = t_quantile(100_000, confidence);
+            assert!(normal < many && many < normal * 1.0001, "t {many} beside z {normal} at {confidence}");
         }
     }
 

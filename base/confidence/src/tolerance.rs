@@ -4,6 +4,7 @@
 //! the β-quantile is binomial, at least as likely to be small as Bin(n, β) when the distribution has atoms. Sums are
 //! exact but for rounding of the arithmetic, no normal approximation. Order statistics are counted from 1, ascending.
 
+use crate::binomial::binomial_sums;
 use std::fmt;
 
 /// Too few values for the requested inference.
@@ -22,19 +23,6 @@ impl fmt::Display for TooFew {
 }
 
 impl std::error::Error for TooFew {}
-
-/// P(Bin(n, p) ≤ k) for k = 0, 1, …, n, for p strictly between 0 and 1.
-pub(crate) fn binomial_sums(n: usize, p: f64) -> impl Iterator<Item = f64> {
-    let odds = (p / (1.0 - p)).ln();
-    // Terms as logarithms: (1 − p)ⁿ underflows long before the sum does.
-    let mut term = n as f64 * (-p).ln_1p();
-    let mut sum = 0.0f64;
-    (0..=n).map(move |k| {
-        sum += term.exp();
-        term += ((n - k) as f64 / (k + 1) as f64).ln() + odds;
-        sum.min(1.0)
-    })
-}
 
 /// The number of values that an upper tolerance limit needs at least: the least n with 1 − βⁿ ≥ γ, n ≥
 /// ln(1 − γ)/ln β; 59 for 95 % of the alignments with 95 % confidence.

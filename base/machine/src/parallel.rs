@@ -47,10 +47,15 @@ static OCCUPIED: AtomicUsize = AtomicUsize::new(0);
 /// A CPU taken by a thread that runs jobs; released on drop.
 struct OccupiedCpu(());
 
+/// Number of CPUs that this process may use.
+fn cpus() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 impl OccupiedCpu {
     /// Takes a CPU beside that of the caller; `None` when all are taken.
     fn find() -> Option<Self> {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let cpus = cpus();
         let more = |occupied: usize| (occupied + 1 < cpus).then_some(occupied + 1);
         OCCUPIED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok().map(|_| Self(()))
     }
@@ -95,9 +100,11 @@ fn fan_out<S, T: Send, E: Send>(
 /// Calls `work` on the calling thread and on a thread for every idle CPU, but on no more threads than `count`.
 /// Without type parameters, because threads are much to compile for every kind of job.
 fn on_idle_cpus(count: usize, work: &(dyn Fn() + Sync)) {
+    // A thread may have done all jobs, and so have left its CPU, before the next one starts.
+    let threads = count.min(cpus());
     std::thread::scope(|scope| {
         let mut others = Vec::new();
-        while others.len() + 1 < count {
+        while others.len() + 1 < threads {
             let Some(cpu) = OccupiedCpu::find() else { break };
             others.push(scope.spawn(|| {
                 let _cpu = cpu;
@@ -131,7 +138,7 @@ mod tests {
         let make_scratch = || makings.fetch_add(1, Ordering::Relaxed);
         let runs = map_with(100, make_scratch, |scratch, _| *scratch);
         let threads = makings.load(Ordering::Relaxed);
-        assert!(threads <= std::thread::available_parallelism().map_or(1, usize::from));
+        assert!(threads <= cpus());
         assert!(runs.iter().all(|scratch| *scratch < threads));
     }
 
@@ -148,8 +155,7 @@ mod tests {
         let numbers: Vec<usize> = (0..50).collect();
         let sums = map(&numbers, |_| map(&numbers, leaf).into_iter().sum::<usize>());
         assert_eq!(sums, vec![50 * 51 / 2; 50]);
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        assert!(most.into_inner() <= cpus);
+        assert!(most.into_inner() <= cpus());
     }
 
     #[test]

@@ -29,7 +29,8 @@ pub use workload::{PolicyPlacement, PolicyServer, PolicyWorkload};
 pub const PRIORITY_LEVELS: usize = 7;
 
 /// Models whose bounds are for a percentile, so that some requests may take longer.
-const PERCENTILE_MODELS: [&str; 4] = ["probabilistic", "replayed", "calibrated", "published-snc"];
+const PERCENTILE_MODELS: [&str; 5] =
+    ["probabilistic", "replayed", "calibrated", "published-snc", "snc-by-stage"];
 
 /// The plan to enforce and simulate: the server, the priority and the rate limits of each workload at
 /// every stage.

@@ -13,6 +13,15 @@ pub fn time(seconds: f64) -> String {
     Seconds(seconds).to_string()
 }
 
+/// An amount of money, to ten digits.
+pub fn amount(amount: f64) -> String {
+    if amount == 0.0 || !amount.is_finite() {
+        return amount.to_string();
+    }
+    // Sums of decimal prices are off in the last of 17 digits.
+    format!("{amount:.9e}").parse::<f64>().map_or_else(|_| amount.to_string(), |rounded| rounded.to_string())
+}
+
 /// Formats a fraction as a percentage with three significant digits.
 pub fn percent(fraction: f64) -> String {
     if fraction.is_nan() {

@@ -41,11 +41,13 @@ pub enum TraceFormat {
     /// Text output of `tcpdump -tt -n`, with or without `-q`: the data that a client sends before the server answers is a
     /// request.
     Tcpdump,
+    /// Token buckets of requests, from which the reader makes the trace that uses them up.
+    Limits,
 }
 
 impl TraceFormat {
     /// All formats, in the order in which the documentation lists them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Parquet,
         Self::Csv,
         Self::ArrivalHex,
@@ -56,6 +58,7 @@ impl TraceFormat {
         Self::Vscsi,
         Self::Recording,
         Self::Tcpdump,
+        Self::Limits,
     ];
 
     /// Returns the name of the format in flags and messages.
@@ -71,12 +74,13 @@ impl TraceFormat {
             Self::Vscsi => "vscsi",
             Self::Recording => "recording",
             Self::Tcpdump => "tcpdump",
+            Self::Limits => "limits",
         }
     }
 
     /// Returns true if traces can be written in this format.
     pub fn is_writable(self) -> bool {
-        !matches!(self, Self::Blkparse | Self::Vscsi | Self::Recording | Self::Tcpdump)
+        !matches!(self, Self::Blkparse | Self::Vscsi | Self::Recording | Self::Tcpdump | Self::Limits)
     }
 
     /// Returns true if times count from an epoch, so that readers rebase them to the first request.
@@ -111,6 +115,7 @@ impl TraceFormat {
             "iolog" | "fio" => Self::Fio,
             "blkparse" => Self::Blkparse,
             "tcpdump" => Self::Tcpdump,
+            "limits" => Self::Limits,
             "vscsi" | "vscsitrace" | "vscsi1" | "vscsi2" => Self::Vscsi,
             _ => return None,
         })

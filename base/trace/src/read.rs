@@ -11,6 +11,7 @@
 mod blkparse;
 mod detect;
 mod foreign;
+mod limits;
 mod lines;
 mod parquet;
 mod progress;
@@ -227,6 +228,7 @@ fn source_of_stream(
             Box::new(recording::RecordingSource::new(RecordingRows::of_input(input), selection))
         }
         TraceFormat::Tcpdump => Box::new(tcpdump::TcpdumpSource::new(input, selection)),
+        TraceFormat::Limits => Box::new(limits::LimitsSource::new(input)),
     }
 }
 

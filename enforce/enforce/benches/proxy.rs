@@ -7,6 +7,8 @@
 //! Cost: an NBD server in memory, read 4 KiB at a time at a fixed queue depth, directly and through the
 //! proxy in turn, in one run. Shown are ratios, and the spread of the rounds.
 //!
+//! Live burst curves: the time that they take of a request, beside that of the whole proxy at depth 64.
+//!
 //! `cargo bench -p enforce --bench proxy [-- ROUNDS]`; as root, server, proxy and client run under
 //! SCHED_FIFO. The server answers from memory; with a slower device the proxy's share of the time is
 //! smaller.
@@ -15,12 +17,14 @@
 mod proxy;
 
 use enforce::storage::{Proxy, ProxyHandle, ProxyOptions};
+use model::PerStage;
 use proxy::{Server, deployment, profile};
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::time::Instant;
-use units::Nanos;
+use units::{Nanos, Work};
 use wire::nbd::client::read;
+use workload::live::{LiveArrival, LiveCurves};
 
 const SIZE: u32 = 4096;
 /// Bytes of a simple reply with its data.
@@ -79,6 +83,25 @@ fn start(forward: SocketAddr, spin: u64, realtime: bool) -> (SocketAddr, ProxyHa
         proxy.run()
     });
     (address, remote)
+}
+
+/// Returns the time in which live burst curves take a request of one of `workloads`, nanoseconds: some tens of thousands
+/// a second, answered out of order.
+fn live_curves_ns(workloads: u32) -> f64 {
+    let count = 2_000_000u64;
+    let mut curves = LiveCurves::new("bench".into());
+    let begun = Instant::now();
+    let mut dice = 1u64;
+    let mut now = 2_000_000_000;
+    for _ in 0..count {
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        now += (dice >> 40) % 60_000;
+        let at = Nanos(now - (dice >> 33) % 2_000_000);
+        let work = PerStage::from_fn(|stage| Work(1_000_000 + (dice >> 20) % 4_000_000 * (1 + stage as u64)));
+        let workload = u32::try_from(dice >> 50).expect("it fits") % workloads;
+        curves.add(workload, LiveArrival { at, work }, now);
+    }
+    begun.elapsed().as_nanos() as f64 / count as f64
 }
 
 /// Each limit alone, then all at once.
@@ -143,6 +166,7 @@ fn main() {
         "{:>5}  {:<18} {:>9} {:>7} {:>15} {:>9} {:>7}",
         "depth", "way", "IOPS", "ratio", "(rounds)", "p99 us", "ratio"
     );
+    let mut request_ns = 0.0;
     for depth in [1, 4, 16, 64] {
         let count = if depth == 1 { 10_000 } else { 40_000 };
         let mut found = vec![(Vec::new(), Vec::new()); ways.len()];
@@ -162,6 +186,9 @@ fn main() {
             let p99 = percentile(latencies, 99.0);
             first = if first == 0.0 { p99 } else { first };
             let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+            if *name == "proxy" {
+                request_ns = 1e9 / mean;
+            }
             let low = ratios[0];
             let high = ratios[ratios.len() - 1];
             println!(
@@ -173,4 +200,12 @@ fn main() {
         }
     }
     ways.iter().flat_map(|way| &way.2).for_each(ProxyHandle::stop);
+    for workloads in [1, 100] {
+        let took = live_curves_ns(workloads);
+        println!(
+            "live burst curves, {workloads} workloads: {took:.0} ns a request, {:.2} % of the {request_ns:.0} ns of a \
+             request through the proxy",
+            100.0 * took / request_ns
+        );
+    }
 }

@@ -16,5 +16,4 @@ operation::documents! {
     profile::text::DeviceDocument<'_>: "device-measurement", 1;
     profile::disk::DiskDocument: "disk-measurement", 1;
     profile::server::ServerDocument<'_>: "server-measurement", 1;
-    verify::text::FindingsDocument<'_>: "findings", 2;
 }

@@ -5,3 +5,7 @@ pub mod observation;
 pub mod profiling;
 pub mod server_profiling;
 pub mod verification;
+
+operation::documents! {
+    verification::FindingsDocument<'_>: "findings", 2;
+}

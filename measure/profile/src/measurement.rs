@@ -7,7 +7,9 @@ use model::{Op, OperationError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use units::{ByteRate, Bytes, Percentile, Seconds, in_base_units};
-use workload::device::{BandwidthRow, BaseLatency, DeviceModel, QueueLimits, SsdTable, StorageProfile};
+use workload::device::{
+    BandwidthRow, BaseLatency, BaseLatencyRow, DeviceModel, QueueLimits, SsdTable, StorageProfile,
+};
 
 /// The relative noise above which a row deserves a warning.
 const NOISE_MAX: f64 = 0.10;
@@ -201,9 +203,9 @@ impl Measurement {
         warnings
     }
 
-    /// Returns the profile of an SSD. It has the bandwidths of all sizes. Its base latency is the largest
-    /// tail of any size at one outstanding request, a conservative choice: that contains the work of the
-    /// request itself. Its queue limits are the requests that saturated the device.
+    /// Returns the profile of an SSD. It has the bandwidths of all sizes. Its base latencies are the tails of
+    /// each size at one outstanding request, a conservative choice: that contains the work of the request
+    /// itself. Its queue limits are the requests that saturated the device.
     ///
     /// # Errors
     /// When an operation was not measured for some size, unless `writes` covers it.
@@ -222,16 +224,12 @@ impl Measurement {
         let profile = StorageProfile::new(name, DeviceModel::Ssd(table))
             .with_queue_limits(queue_limits(&rows))
             .with_channels(channels(&rows));
-        let read_tail = rows.iter().filter_map(|row| row.read.tail).map(|tail| tail.0).reduce(f64::max);
-        let write_tail = rows.iter().filter_map(|row| row.write.tail).map(|tail| tail.0).reduce(f64::max);
-        Ok(match (read_tail, write_tail) {
-            (Some(read), Some(write)) => profile.with_base_latency(BaseLatency {
-                percentile: self.percentile,
-                read: Seconds(read),
-                write: Seconds(write),
-            }),
-            _ => profile,
-        })
+        let tails = rows.iter().filter_map(|row| {
+            let [read, write] = [row.read.tail?, row.write.tail?];
+            Some(BaseLatencyRow { request: row.request, read, write })
+        });
+        let base = BaseLatency::by_size(self.percentile, tails);
+        Ok(if base.sizes.is_empty() { profile } else { profile.with_base_latency(base) })
     }
 }
 
@@ -349,12 +347,17 @@ mod tests {
     }
 
     #[test]
-    fn profile_carries_the_rows_the_largest_tail_and_what_saturated() {
+    fn profile_carries_the_rows_the_tails_and_what_saturated() {
         let profile = typical().profile("nvme", WritesFrom::Measured).unwrap();
         let DeviceModel::Ssd(table) = profile.device() else { panic!("an SSD") };
         assert_eq!(table.rows().iter().map(|row| row.request).collect::<Vec<_>>(), [KIB4, KIB8]);
         assert_eq!(table.rows()[1].write.bytes_per_sec(), 4096e3);
-        assert_eq!(profile.base_latency(Op::Read), Seconds(1998e-6));
+        // 999 and 1,998 µs; a larger size than was measured counts as the slowest.
+        let of = |bytes| profile.base_latency(Op::Read, Bytes(bytes)).0;
+        assert_eq!(
+            [of(1), of(4096), of(4097), of(8192), of(1 << 20)],
+            [999e-6, 999e-6, 1998e-6, 1998e-6, 1998e-6]
+        );
         let limits = profile.queue_limits().unwrap();
         assert_eq!((limits.read_requests_max, limits.read_bytes_max), (2, 2 * 8192));
     }
@@ -365,7 +368,7 @@ mod tests {
         let error = reads.profile("x", WritesFrom::Measured).unwrap_err().to_string();
         assert!(error.contains("writes of 4KiB"), "{error}");
         let profile = reads.profile("x", WritesFrom::Reads).unwrap();
-        assert_eq!(profile.base_latency(Op::Write), profile.base_latency(Op::Read));
+        assert_eq!(profile.base_latency(Op::Write, KIB4), profile.base_latency(Op::Read, KIB4));
     }
 
     #[test]

@@ -81,7 +81,7 @@ fn a_created_file_becomes_a_profile_and_vanishes() {
     for op in access.ops() {
         // 256 times the data cannot take less time, on any device.
         assert!(table.work(*op, Bytes(MIB)) > table.work(*op, Bytes(4096)));
-        assert!(profile.base_latency(*op).0 > 0.0);
+        assert!(profile.base_latency(*op, Bytes(4096)).0 > 0.0);
     }
     assert!(is_empty(dir), "nothing is left behind");
 }

@@ -9,7 +9,7 @@
 //! beyond the measured percentile, at least a hundred of them. Dependence over more than a twelfth of the
 //! observations is not noticed.
 
-use confidence::{design_effect, nearest_rank, quantile, t_quantile};
+use confidence::{design_effect, design_effect_of_runs, nearest_rank, normal_quantile, quantile};
 use model::{Slo, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,8 +20,6 @@ use units::Nanos;
 const TAIL_EVENTS_MIN: usize = 100;
 /// The latency of a request without an answer, in nanoseconds: it is longer than any other.
 const NO_ANSWER: u64 = u64::MAX;
-/// Degrees of freedom at which Student's distribution is the normal distribution for all purposes.
-const NORMAL_DEGREES: usize = 100_000;
 
 /// Observations compared with an SLO.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -133,8 +131,7 @@ pub struct CountedPeriod {
 /// # Panics
 /// Unless the confidence is strictly between 0 and 1.
 pub fn judge_counted(periods: &[CountedPeriod], slo: Slo, confidence: f64) -> Judgement {
-    let total = |of: fn(&CountedPeriod) -> u64| periods.iter().map(of).sum::<u64>();
-    let as_count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    let total = |of: fn(&CountedPeriod) -> u64| periods.iter().map(of).fold(0, u64::saturating_add);
     let count = as_count(total(|period| period.requests));
     let over = as_count(total(|period| period.over));
     let mut judgement = Judgement::undecided(slo, count, over);
@@ -149,11 +146,16 @@ pub fn judge_counted(periods: &[CountedPeriod], slo: Slo, confidence: f64) -> Ju
     judgement
 }
 
+fn as_count(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
 /// Buckets of all periods: upper ends, ascending, with the number of requests in each alone.
 fn merged(periods: &[CountedPeriod]) -> Vec<(u64, u64)> {
     let mut buckets: BTreeMap<u64, u64> = BTreeMap::new();
     for (end, requests) in periods.iter().flat_map(|period| &period.latencies) {
-        *buckets.entry(end_ns(*end)).or_default() += requests;
+        let sum = buckets.entry(end_ns(*end)).or_default();
+        *sum = u64::saturating_add(*sum, *requests);
     }
     buckets.into_iter().collect()
 }
@@ -167,7 +169,7 @@ fn bucket_of(latencies: &[(u64, u64)], place: u64) -> SampledLatency {
     let mut below = 0;
     let mut low = Some(0.0);
     for (end, requests) in latencies {
-        below += requests;
+        below = u64::saturating_add(below, *requests);
         if below > place {
             return SampledLatency { low, high: answered(*end) };
         }
@@ -192,7 +194,7 @@ fn counted_design_effect(
             threshold = *end;
             break;
         }
-        longer += requests;
+        longer = u64::saturating_add(longer, *requests);
     }
     let long = |period: &CountedPeriod| {
         let long = period.latencies.iter().filter(|(end, _)| end_ns(*end) > threshold);
@@ -209,14 +211,13 @@ fn clustered_design_effect(
     count: usize,
     events: impl Fn(&CountedPeriod) -> u64,
 ) -> f64 {
-    let mut places = Vec::new();
-    let mut first = 0;
-    for period in periods {
-        let events = usize::try_from(events(period).min(period.requests)).unwrap_or(usize::MAX);
-        places.extend(first..first + events);
-        first += usize::try_from(period.requests).unwrap_or(usize::MAX);
-    }
-    design_effect(places, count)
+    let mut first: usize = 0;
+    let runs = periods.iter().map(|period| {
+        let begin = first;
+        first = begin.saturating_add(as_count(period.requests));
+        begin..begin.saturating_add(as_count(events(period).min(period.requests)))
+    });
+    design_effect_of_runs(runs, count)
 }
 
 impl Judgement {
@@ -285,7 +286,7 @@ fn needed_for_verdict(over: usize, count: usize, slo: Slo, confidence: f64, effe
     }
     let allowed_share = 1.0 - slo.percentile.fraction();
     let share = over as f64 / count as f64;
-    let normal = t_quantile(NORMAL_DEGREES, confidence);
+    let normal = normal_quantile(confidence);
     let independent = normal * normal * share * (1.0 - share) / (share - allowed_share).powi(2);
     let needed = independent * effect;
     #[allow(
@@ -400,5 +401,8 @@ mod tests {
         assert!(hidden.independent_share < 0.5 * ordered.independent_share, "{hidden:?}");
         assert_eq!((hidden.verdict, hidden.over), (Verdict::TooFew, ordered.over));
         assert_eq!(judge_counted(&[], slo, 0.95).requests, 0);
+        // Counts as an agent may claim them take neither time nor memory.
+        let claimed = CountedPeriod { requests: u64::MAX, over: u64::MAX, latencies: vec![(None, u64::MAX)] };
+        assert_eq!(judge_counted(&[claimed.clone(), claimed], slo, 0.95).verdict, Verdict::NotMet);
     }
 }

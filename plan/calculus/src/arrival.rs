@@ -165,6 +165,39 @@ impl ArrivalCurve {
         self.clone().with_sustained_rate(self.rate_for_burst(burst))
     }
 
+    /// The least concave curve that is nowhere below this one or `other`.
+    #[must_use]
+    pub fn join(&self, other: &Self) -> Self {
+        let mut points: Vec<CurveVertex> = self.vertices.iter().chain(&other.vertices).copied().collect();
+        points.sort_by(|a, b| a.duration.total_cmp(&b.duration).then(b.work.total_cmp(&a.work)));
+        points.dedup_by(|later, kept| later.duration == kept.duration);
+        let slope = |a: CurveVertex, b: CurveVertex| (b.work - a.work) / (b.duration - a.duration);
+        let mut hull: Vec<CurveVertex> = Vec::new();
+        for point in points {
+            while let [.., before, last] = hull[..]
+                && slope(before, last) <= slope(last, point)
+            {
+                hull.pop();
+            }
+            hull.push(point);
+        }
+        // Beyond it nothing rises faster than both do for ever.
+        let sustained_rate = self.sustained_rate.max(other.sustained_rate);
+        let steeper = hull.windows(2).take_while(|pair| slope(pair[0], pair[1]) > sustained_rate).count();
+        hull.truncate(steeper + 1);
+        Self::from_parts(hull, sustained_rate)
+    }
+
+    /// Returns true if this curve is nowhere below `other`, up to rounding.
+    pub fn dominates(&self, other: &Self) -> bool {
+        // Between two vertices of the other one, which is concave, this one can only be below if it is at one of its own.
+        let durations = self.vertices.iter().chain(&other.vertices).map(|vertex| vertex.duration);
+        let is_above = |duration: f64| {
+            self.work_within(duration) * (1.0 + SLOPE_TOLERANCE) >= other.work_within(duration)
+        };
+        self.sustained_rate >= other.sustained_rate && durations.into_iter().all(is_above)
+    }
+
     /// The curve with every amount of work multiplied by `factor` (a safety margin, a slower device).
     pub fn scaled(&self, factor: f64) -> Self {
         assert!(factor.is_finite() && factor >= 0.0, "factors are finite and not negative");
@@ -332,6 +365,37 @@ mod tests {
                 ArrivalCurve::new(vertices, 0.0).unwrap()
             },
         )
+    }
+
+    fn curves() -> impl Strategy<Value = ArrivalCurve> {
+        let buckets = prop::collection::vec((0.0..0.9f64, 0.0..2.0f64), 1..5);
+        buckets.prop_map(|limits| ArrivalCurve::from_limits(&limits))
+    }
+
+    proptest! {
+        /// The bucket that a join needs at a rate is the larger of both.
+        #[test]
+        fn a_join_asks_for_no_more_than_both(a in curves(), b in curves(), rates in prop::collection::vec(0.0..1.5f64, 8)) {
+            let join = a.join(&b);
+            prop_assert!(join.dominates(&a) && join.dominates(&b) && a.dominates(&a));
+            for rate in rates {
+                let expected = a.burst(rate).max(b.burst(rate));
+                let own = join.burst(rate);
+                prop_assert!(own == expected || (own - expected).abs() < 1e-12, "{rate}: {own}, {expected}");
+                let both = [a.work_within(rate), b.work_within(rate)].into_iter().fold(0.0, f64::max);
+                prop_assert!(join.work_within(rate) >= both - 1e-12);
+            }
+        }
+    }
+
+    #[test]
+    fn a_curve_dominates_what_is_nowhere_above_it() {
+        let bucket = |rate, burst| ArrivalCurve::from_limits(&[(rate, burst)]);
+        assert!(bucket(0.2, 1.0).dominates(&bucket(0.2, 1.0)));
+        assert!(!bucket(0.2, 1.0).dominates(&bucket(0.1, 1.1)), "its burst is larger");
+        assert!(!bucket(0.2, 1.0).dominates(&bucket(0.3, 0.1)), "it is larger in the long run");
+        let cut = ArrivalCurve::from_limits(&[(0.9, 0.1), (0.2, 1.0)]);
+        assert!(bucket(0.2, 1.0).dominates(&cut) && !cut.dominates(&bucket(0.1, 0.2)));
     }
 
     #[test]

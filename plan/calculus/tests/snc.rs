@@ -370,7 +370,7 @@ proptest! {
         let dependent = mix.iter().any(|&(g, ..)| g == own);
         let mine = table(0.05, 0.005);
         let queue = TabulatedQueue { own: &mine, others: Some(&others), dependent, service: &service, step: step() };
-        let tabulated = queue.latency(exceeded).unwrap().0;
+        let tabulated = queue.latency(exceeded).unwrap().seconds;
         prop_assert!(tabulated >= exact * 0.995, "{} {}", tabulated, exact);
         prop_assert!(tabulated <= exact * 1.08, "{} {}", tabulated, exact);
     }

@@ -41,7 +41,7 @@ fn main() {
             let slo = SLOS[random.random_range(0..SLOS.len())];
             applicants.push(applicant(number, slo, &sketches[drawn]));
         }
-        let servers = IdenticalServers { count, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
+        let servers = IdenticalServers { count, slo_factor: 1.0, levels_max: usize::MAX };
         let problem = PackingProblem { servers, applicants: &applicants, loads: &loads, servers_min: 1 };
         let begin = Instant::now();
         let remembering = model.remembering();
@@ -70,6 +70,7 @@ fn applicant(number: usize, slo: f64, sketch: &Arc<Sketch>) -> Applicant<Sketch>
     Applicant {
         name: format!("w{number}"),
         slo: Slo::new(percentile, Seconds(slo)).expect("a positive latency"),
+        base_latency: 0.0,
         group: None,
         sketch: Arc::clone(sketch),
     }
@@ -77,8 +78,7 @@ fn applicant(number: usize, slo: f64, sketch: &Arc<Sketch>) -> Applicant<Sketch>
 
 /// The decision on a server whose members fit, against the prediction of all latencies by the same alignments.
 fn one_decision(model: &Replayed, applicants: &[&Applicant<Sketch>]) {
-    let view =
-        SharedServer { members: applicants, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
+    let view = SharedServer { members: applicants, slo_factor: 1.0, levels_max: usize::MAX };
     let priorities = by_slo(&view);
     let groups = view.groups();
     let mut members = Vec::new();

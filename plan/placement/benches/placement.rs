@@ -101,7 +101,7 @@ fn describe(source: &Source, method: LimitMethod) -> WorkloadOnClass {
 
 fn problem(workloads: Vec<(String, Slo, WorkloadOnClass)>, servers: usize) -> PlanningProblem {
     let workload = |(name, slo, on)| PlanningWorkload { name, slo, on_class: vec![on] };
-    let class = PlanningClass { name: "ssd".into(), count: servers, base_latency: 0.0, enforced: None };
+    let class = PlanningClass { name: "ssd".into(), count: servers, enforced: None };
     let workloads = workloads.into_iter().map(workload).collect();
     PlanningProblem::new(vec![class], workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
         .expect("names are unique")

@@ -22,7 +22,7 @@ mod support;
 use model::{CircularTrace, Job, PerStage, Prediction, UndefinedLatency};
 use predict::{
     Calibrated, CalibrationGoal, CalibrationTrace, CompanyMember, Probabilistic, PublishedSnc, Replayed,
-    TrialCompany, WorstCase,
+    SncByStage, TrialCompany, WorstCase,
 };
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
@@ -105,6 +105,7 @@ fn models(first: &[CircularTrace<Job>], traces: usize) -> Vec<(Box<dyn Predictor
     vec![
         (Sketched::over(WorstCase::default(), first), 1),
         (Sketched::over(PublishedSnc::default(), first), 1),
+        (Sketched::over(SncByStage::default(), first), 1),
         (Sketched::over(Probabilistic::default(), first), 1),
         (Sketched::over(Replayed::default(), first), 4),
         (Sketched::over(calibrated(first, traces), first), 4),

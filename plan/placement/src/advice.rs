@@ -3,6 +3,7 @@
 use crate::limits::LimitMethod;
 use crate::placement::{Placement, PlacementRefusal};
 use crate::problem::PlanningProblem;
+use crate::rules::{Exclusion, Place, PlacementRules, RuleKind};
 use crate::server::PlannedServer;
 use calculus::EnforcedClass;
 
@@ -24,6 +25,22 @@ pub enum SuggestedChange {
         class: String,
         /// One, and one for each workload that was refused before it for lack of servers.
         count: usize,
+        /// Their price together, if servers have prices.
+        price: Option<f64>,
+    },
+    /// One rule less on where the workload may go.
+    Rule {
+        /// The rule that it would not have.
+        kind: RuleKind,
+        /// The server it would join, by its number in the placement; `None` for an empty one.
+        server: Option<usize>,
+    },
+    /// Fewer bytes.
+    Size {
+        /// The most bytes that fit.
+        bytes: u64,
+        /// The server it would join, by its number in the placement; `None` for an empty one.
+        server: Option<usize>,
     },
     /// An SLO with a longer latency.
     Latency {
@@ -86,17 +103,96 @@ pub fn advise(
     let mut changes = advisor.other_inputs(variants);
     changes.extend(advisor.looser_slo());
     changes.extend(advisor.lighter_load());
+    changes.extend(fewer_rules(problem, method, placement, refusal.workload));
     if refusal.alone.is_none() {
-        let mut classes = 0..problem.classes.len();
-        if let Some(class) = classes.find(|&class| method.assess(problem, class, &[refusal.workload]).is_ok())
-        {
+        let joins = unplaced_unit(&problem.rules, placement, refusal.workload);
+        let mut classes = problem.classes_by_price().into_iter();
+        let takes = |class: &usize| {
+            let number = problem.classes[*class].count + 1;
+            let place = Place::Numbered { class: *class, number };
+            problem.rules.exclusion(placement, place, &joins, &[]).is_none()
+                && method.assess(problem, *class, &joins).is_ok()
+        };
+        if let Some(class) = classes.find(takes) {
+            let before = placement.refused.iter().take_while(|other| !joins.contains(&other.workload));
+            let before = before.filter(|other| other.alone.is_none() && problem.rules.leads(other.workload));
+            let count = 1 + before.count();
+            let price = problem.prices.get(class).map(|price| count as f64 * price);
             let class = problem.classes[class].name.clone();
-            let before = placement.refused.iter().take_while(|other| other.workload != refusal.workload);
-            let count = 1 + before.filter(|other| other.alone.is_none()).count();
-            changes.push(SuggestedChange::MoreServers { class, count });
+            changes.push(SuggestedChange::MoreServers { class, count, price });
         }
     }
     changes
+}
+
+/// The workloads that are to be placed with a refused one: those that are together with it and have no place.
+fn unplaced_unit(rules: &PlacementRules, placement: &Placement, workload: usize) -> Vec<usize> {
+    let is_placed = |member: usize| placement.servers.iter().any(|server| server.members.contains(&member));
+    rules.unit(&workload).iter().copied().filter(|&member| !is_placed(member)).collect()
+}
+
+/// The rules of a refused workload that it would be admitted without, or with a smaller size.
+fn fewer_rules(
+    problem: &PlanningProblem,
+    method: LimitMethod,
+    placement: &Placement,
+    workload: usize,
+) -> Vec<SuggestedChange> {
+    let mut changes = Vec::new();
+    for kind in RuleKind::ALL {
+        let Some(rules) = problem.rules.without(workload, kind) else { continue };
+        let joins = unplaced_unit(&rules, placement, workload);
+        let candidates = candidates(problem, &rules, placement, &joins);
+        let mut fitting = candidates
+            .iter()
+            .filter(|candidate| method.assess(problem, candidate.class, &candidate.members).is_ok());
+        if kind != RuleKind::Size {
+            let server = fitting.next().map(|candidate| candidate.server);
+            changes.extend(server.map(|server| SuggestedChange::Rule { kind, server }));
+            continue;
+        }
+        let company = problem.rules.bytes(&joins) - problem.rules.bytes(&[workload]);
+        let room = |candidate: &CandidateServer| match problem.rules.exclusion(
+            placement,
+            candidate.place(),
+            &joins,
+            &[],
+        )? {
+            Exclusion::Bytes { left } => Some((left.checked_sub(company)?, candidate.server)),
+            _ => None,
+        };
+        let room = fitting.filter_map(room).filter(|(bytes, _)| *bytes > 0).max_by_key(|(bytes, _)| *bytes);
+        changes.extend(room.map(|(bytes, server)| SuggestedChange::Size { bytes, server }));
+    }
+    changes
+}
+
+/// The servers that rules leave to workloads that join together: an empty one of each class, and the emptiest in use.
+fn candidates(
+    problem: &PlanningProblem,
+    rules: &PlacementRules,
+    placement: &Placement,
+    joins: &[usize],
+) -> Vec<CandidateServer> {
+    let mut candidates = Vec::new();
+    let mut add = |candidate: CandidateServer| {
+        if rules.exclusion(placement, candidate.place(), joins, &[]).is_none() {
+            candidates.push(candidate);
+        }
+    };
+    for class in 0..problem.classes.len() {
+        let used = placement.servers.iter().filter(|s| s.class == class).count();
+        if used < problem.classes[class].count {
+            add(CandidateServer { server: None, class, members: joins.to_vec() });
+        }
+    }
+    for number in by_mean_rate(problem, placement).into_iter().take(SERVERS) {
+        let server = &placement.servers[number];
+        let mut members = server.members.clone();
+        members.extend(joins);
+        add(CandidateServer { server: Some(number), class: server.class, members });
+    }
+    candidates
 }
 
 /// A workload without a place, on the server that could take it with the least latency.
@@ -121,14 +217,10 @@ pub fn place_refused(
     let advisor = Advisor::new(problem, method, placement, workload);
     let SuggestedChange::Latency { slo, server: number } = advisor.looser_slo()? else { return None };
     let problem = problem.with_slo(workload, slo);
-    let fits = |class, mut members: Vec<usize>| {
-        members.push(workload);
-        method.fit(&problem, class, members).ok()
-    };
-    let server = match number {
-        Some(number) => fits(placement.servers[number].class, placement.servers[number].members.clone()),
-        None => (0..problem.classes.len()).find_map(|class| fits(class, Vec::new())),
-    }?;
+    let joins = unplaced_unit(&problem.rules, placement, workload);
+    let candidates = candidates(&problem, &problem.rules, placement, &joins);
+    let mut candidates = candidates.into_iter().filter(|candidate| candidate.server == number);
+    let server = candidates.find_map(|it| method.fit(&problem, it.class, it.members).ok())?;
     Some(RefusedPlace { problem, server, number })
 }
 
@@ -138,8 +230,14 @@ struct CandidateServer {
     /// The server's number in the placement; `None` for an empty server.
     server: Option<usize>,
     class: usize,
-    /// The workloads that it would have, the refused one last.
+    /// The workloads that it would have, the refused one and those that come with it last.
     members: Vec<usize>,
+}
+
+impl CandidateServer {
+    fn place(&self) -> Place {
+        self.server.map_or(Place::Empty { class: self.class }, Place::On)
+    }
 }
 
 /// Looks for changes on a problem of its own, of the workloads that matter, because it is varied many times.
@@ -152,19 +250,8 @@ struct Advisor {
 
 impl Advisor {
     fn new(problem: &PlanningProblem, method: LimitMethod, placement: &Placement, workload: usize) -> Self {
-        let mut candidates = Vec::new();
-        for class in 0..problem.classes.len() {
-            let used = placement.servers.iter().filter(|s| s.class == class).count();
-            if used < problem.classes[class].count {
-                candidates.push(CandidateServer { server: None, class, members: vec![workload] });
-            }
-        }
-        for number in by_mean_rate(problem, placement).into_iter().take(SERVERS) {
-            let server = &placement.servers[number];
-            let mut members = server.members.clone();
-            members.push(workload);
-            candidates.push(CandidateServer { server: Some(number), class: server.class, members });
-        }
+        let joins = unplaced_unit(&problem.rules, placement, workload);
+        let mut candidates = candidates(problem, &problem.rules, placement, &joins);
         let mut involved: Vec<usize> =
             candidates.iter().flat_map(|candidate| candidate.members.iter().copied()).collect();
         involved.push(workload);

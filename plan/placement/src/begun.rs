@@ -28,6 +28,12 @@ impl PlanningProblem {
         PerStage::from_fn(|stage| if stage == Stage::Storage { 0.0 } else { on_link })
     }
 
+    /// The queues at the device of a class, the best for its throughput first; a single one where it is not counted.
+    pub(crate) fn queues(&self, class: usize) -> Vec<DeviceQueue> {
+        let enforced = self.classes[class].enforced;
+        enforced.map_or_else(|| vec![self.shortest_queue(class)], |class| class.queues().to_vec())
+    }
+
     /// The queue at the device of a class that makes requests wait least.
     pub fn shortest_queue(&self, class: usize) -> DeviceQueue {
         let enforced = self.classes[class].enforced;

@@ -23,6 +23,43 @@ const WHOLE: u64 = 1 << 40;
 /// Relative decrease of sizes and sums, which covers the rounding of sums of sizes.
 const ROUNDING: f64 = 1e-9;
 
+/// An item on a class of servers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PricedSize {
+    /// Price of a server of the class.
+    pub(crate) price: f64,
+    /// Share of a server of the class that the item takes.
+    pub(crate) size: f64,
+}
+
+/// The least price of servers that hold all items, each of which is on one of these classes; sizes and prices are not
+/// negative. The values of a server's items, times its price, add up to at most its price, so each item adds at least the
+/// least such product over its classes.
+pub(crate) fn price_at_least(items: &[Vec<PricedSize>]) -> f64 {
+    let classes = |item: &Vec<PricedSize>| -> Vec<(f64, u64)> {
+        item.iter().map(|class| (class.price, parts(class.size))).collect()
+    };
+    let items: Vec<Vec<(f64, u64)>> = items.iter().filter(|item| !item.is_empty()).map(classes).collect();
+    let sizes: Vec<u64> = items.iter().flatten().map(|(_, size)| *size).collect();
+    let sum = |value: &dyn Fn(u64) -> f64| -> f64 {
+        let least = |item: &Vec<(f64, u64)>| {
+            item.iter().map(|(price, size)| price * value(*size)).fold(f64::INFINITY, f64::min)
+        };
+        items.iter().map(least).sum()
+    };
+    let mut most = 0.0_f64;
+    for threshold in thresholds(&sizes) {
+        most = most.max(sum(&|size| share(without_small(size, threshold))));
+        for k in 1..=STEPS_MAX {
+            most = most.max(sum(&|size| in_steps(without_small(size, threshold), k)));
+        }
+        if threshold > 0 {
+            most = most.max(sum(&|size| by_smallest(size, threshold)));
+        }
+    }
+    most
+}
+
 /// The fewest servers, none of which holds items of more than 1 together; sizes are not negative.
 pub(crate) fn servers_at_least(sizes: &[f64]) -> usize {
     let sizes: Vec<u64> = sizes.iter().map(|size| parts(*size)).collect();

@@ -33,6 +33,7 @@ pub mod packing;
 pub mod placement;
 mod prioritise;
 mod problem;
+mod rules;
 mod server;
 #[cfg(test)]
 mod testing;
@@ -46,9 +47,12 @@ pub use limits::{FitRefusal, IdleTerms, LimitMethod};
 pub use lower_bound::{LowerBound, lower_bound};
 pub use normalise::Normalisation;
 pub use placement::{
-    CurvePlacement, CurvePriorities, Fleet, Placement, PlacementOrder, PlacementRefusal, SearchProgress,
-    place, place_first_fit, place_whole_curves,
+    CheapestFleet, CompanyRule, CurvePlacement, CurvePriorities, FailOver, FailOverServer, Fleet,
+    MoreServers, OneClass, Placement, PlacementOrder, PlacementRefusal, SearchProgress, ServerId,
+    SurvivingPlacement, UnplacedWorkload, fresh_numbers, place, place_by_rule, place_cheapest,
+    place_first_fit, place_whole_curves, servers_to_survive, survive,
 };
 pub use prioritise::{LatencyOracle, Prioritisation, prioritise};
 pub use problem::{PlanningClass, PlanningProblem, PlanningProblemError, PlanningWorkload, WorkloadOnClass};
+pub use rules::{ClassRule, ExcludedServers, PlacementRules, RuleKind, ServerNumbers, WorkloadRule};
 pub use server::{Guarantee, LoadShare, PlannedServer};

@@ -3,8 +3,8 @@
 //! Linux's HTB serves priorities strictly, but in three ways it is not the queue of Eq. 5.1:
 //!
 //! **Equal priorities take turns**: deficit round robin with one quantum for all, not first come, first
-//! served. Two bounds hold, and the lesser is used. Either all others of the level count as if they were
-//! above: the service from the beginning of a busy period is bounded by all bursts and rates, in any order.
+//! served. Two bounds hold, and the lesser is used of those whose buckets lose no tokens (below). Either all others of
+//! the level count as if they were above: the service from the beginning of a busy period is bounded by all bursts and rates, in any order.
 //! Or, while a member has work to send, each of the m others sends at most as much as it does, and a packet:
 //! `(B + Σ_above b + (m+1)·b + m·packet) / (1 − Σ_above r)`, if its own rate is within its turn, `(m+1)·r ≤ 1
 //! − Σ_above r`.
@@ -41,7 +41,7 @@
 
 use crate::levels::{PriorityLevel, WorkloadLimits};
 use calculus::{StageLoad, round_up, stage_delay};
-use model::Stage;
+use model::{RateLimit, Stage};
 
 /// Maximum number of rounds that raise bursts; each raises them less.
 const ROUNDS_MAX: usize = 32;
@@ -57,17 +57,44 @@ pub(crate) struct LinkLoad {
     pub(crate) load: StageLoad,
     /// Longest time without sending anything, seconds.
     pub(crate) held_up: f64,
+    /// True if its bucket fills while it is held up, and so loses tokens: then the load bounds nothing.
+    pub(crate) loses_tokens: bool,
     /// True if the others of its level count with their turns instead of their bursts.
     pub(crate) takes_turns: bool,
 }
 
+impl LinkLoad {
+    /// Returns the load of a member with this limit, when what is sent before its own work counts as `before_own`.
+    fn new(workload: usize, own: RateLimit, load: StageLoad, before_own: f64) -> Self {
+        let held_up = stage_delay(StageLoad { burst_at_or_above: before_own, ..load });
+        let least = before_own + round_up(held_up * (1.0 - load.rate_above));
+        let load = StageLoad { burst_at_or_above: load.burst_at_or_above.max(least), ..load };
+        // A member that is held up without bound loses what it has.
+        let loses_tokens = own.burst < own.rate * held_up || !held_up.is_finite();
+        Self { workload, load, held_up, loses_tokens, takes_turns: false }
+    }
+}
+
 /// Returns the load of each member at the network `stage`, in order of priority. The link may have begun
 /// `begun`, and a packet takes `packet`, both in seconds; `limits` maps a workload's index to its limits.
+///
+/// Without one of the members the delay of no other is longer, and no other loses tokens that lost none.
 pub(crate) fn link_loads<'a>(
+    levels: &[PriorityLevel],
+    stage: Stage,
+    begun: (f64, f64),
+    limits: &impl Fn(usize) -> &'a WorkloadLimits,
+) -> Vec<LinkLoad> {
+    least_loads(levels, stage, begun, limits, |load| load.loses_tokens)
+}
+
+/// Returns the load by which the delay of each member is the least, of those that are not `last_choice` if there is one.
+fn least_loads<'a>(
     levels: &[PriorityLevel],
     stage: Stage,
     (begun, packet): (f64, f64),
     limits: &impl Fn(usize) -> &'a WorkloadLimits,
+    last_choice: impl Fn(&LinkLoad) -> bool,
 ) -> Vec<LinkLoad> {
     let mut burst_above = 0.0;
     let mut rate_above = 0.0;
@@ -88,31 +115,20 @@ pub(crate) fn link_loads<'a>(
                 rate_above,
                 blocking: begun,
             };
+            let by_burst = LinkLoad::new(workload, own, any_order, burst_above + burst - own.burst);
+            let before_own = burst_above + others * packet;
+            let by_turns =
+                LinkLoad { takes_turns: true, ..LinkLoad::new(workload, own, in_turns, before_own) };
             let has_turns = (others + 1.0) * own.rate <= 1.0 - rate_above;
-            let takes_turns = has_turns && stage_delay(in_turns) < stage_delay(any_order);
-            let (load, before_own) = if takes_turns {
-                (in_turns, burst_above + others * packet)
-            } else {
-                (any_order, burst_above + burst - own.burst)
-            };
-            let held_up = stage_delay(StageLoad { burst_at_or_above: before_own, ..load });
-            let load = StageLoad {
-                burst_at_or_above: load
-                    .burst_at_or_above
-                    .max(before_own + round_up(held_up * (1.0 - load.rate_above))),
-                ..load
-            };
-            loads.push(LinkLoad { workload, load, held_up, takes_turns });
+            let is_less = last_choice(&by_turns)
+                .cmp(&last_choice(&by_burst))
+                .then_with(|| stage_delay(by_turns.load).total_cmp(&stage_delay(by_burst.load)))
+                .is_lt();
+            loads.push(if has_turns && is_less { by_turns } else { by_burst });
         }
         (burst_above, rate_above) = (burst_above + burst, rate_above + rate);
     }
     loads
-}
-
-/// Returns true if the member's bucket fills while it is held up, and so loses tokens.
-pub(crate) fn loses_tokens(member: &LinkLoad, stage: Stage, limits: &WorkloadLimits) -> bool {
-    // A member that is held up without bound loses what it has.
-    limits[stage].burst < limits[stage].rate * member.held_up || !member.held_up.is_finite()
 }
 
 /// Raises bursts until no bucket loses tokens while its member is held up. If there are no such bursts,
@@ -126,17 +142,72 @@ pub(crate) fn raise_bursts(
     let position = |workload: usize| members.iter().position(|&m| m == workload).expect("a member");
     for stage in [Stage::NetworkIn, Stage::NetworkOut] {
         for _ in 0..ROUNDS_MAX {
-            let loads = link_loads(levels, stage, (begun, packet), &|w| &limits[position(w)]);
+            let loads = least_loads(levels, stage, (begun, packet), &|w| &limits[position(w)], |_| false);
             let mut is_raised = false;
             for member in loads {
                 let own = &mut limits[position(member.workload)];
-                if loses_tokens(&member, stage, own) && member.held_up.is_finite() {
+                if member.loses_tokens && member.held_up.is_finite() {
                     own[stage].burst = own[stage].rate * member.held_up * BEYOND;
                     is_raised = true;
                 }
             }
             if !is_raised {
                 break;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::PerStage;
+    use proptest::prelude::*;
+
+    const STAGE: Stage = Stage::NetworkIn;
+
+    /// Returns levels of workloads that are numbered in order, without `absent`.
+    fn levels_of(sizes: &[usize], absent: Option<usize>) -> Vec<PriorityLevel> {
+        let mut numbers = 0..;
+        let mut levels = Vec::new();
+        for &size in sizes {
+            let mut members: Vec<usize> = numbers.by_ref().take(size).collect();
+            members.retain(|&member| Some(member) != absent);
+            levels.push(PriorityLevel { budget: 1.0, members });
+        }
+        levels
+    }
+
+    proptest! {
+        /// A workload that leaves makes no bound larger, whether bursts were raised or not.
+        #[test]
+        fn without_one_of_them_no_other_waits_longer(
+            sizes in prop::collection::vec(1usize..4, 1..4),
+            limits in prop::collection::vec((0.0f64..0.4, 0.0f64..0.2), 9),
+            packet in 1e-6f64..1e-2,
+            begun in 0.0f64..0.05,
+            absent in any::<prop::sample::Index>(),
+            is_raised in any::<bool>(),
+        ) {
+            let count: usize = sizes.iter().sum();
+            let absent = absent.index(count);
+            let mut limits: Vec<WorkloadLimits> = limits[..count]
+                .iter()
+                .map(|&(rate, burst)| PerStage::from_fn(|_| RateLimit { rate, burst }))
+                .collect();
+            let members: Vec<usize> = (0..count).collect();
+            if is_raised {
+                raise_bursts(&levels_of(&sizes, None), &members, (begun, packet), &mut limits);
+            }
+            let loads = |absent| link_loads(&levels_of(&sizes, absent), STAGE, (begun, packet), &|w| &limits[w]);
+            let before = loads(None);
+            for after in loads(Some(absent)) {
+                let before = before.iter().find(|before| before.workload == after.workload).expect("a member");
+                prop_assert!(before.loses_tokens || !after.loses_tokens, "{before:?}, then {after:?}");
+                if !before.loses_tokens {
+                    let [before, after] = [before, &after].map(|member| stage_delay(member.load));
+                    prop_assert!(after <= before * (1.0 + 1e-12), "{before} s, then {after} s");
+                }
             }
         }
     }

@@ -37,7 +37,7 @@ impl Normalisation {
         }
     }
 
-    /// The workload as it looks on a server of this class.
+    /// The workload as it looks on a server of this class, without the latency of the idle storage stack.
     pub fn apply(&self, footprint: &Footprint) -> WorkloadOnClass {
         self.apply_reduced(footprint, |_, envelope| envelope.clone())
     }
@@ -56,7 +56,8 @@ impl Normalisation {
         });
         let largest = footprint.largest_request().0 as f64;
         let largest_request = round_up(self.safety_margin * largest / self.capacity(Stage::Storage));
-        let on_class = WorkloadOnClass { curves, mean_rate, largest_request, overtaking: 0.0 };
+        let on_class =
+            WorkloadOnClass { curves, mean_rate, largest_request, base_latency: 0.0, overtaking: 0.0 };
         // Work of both stages is in thousandths; capacities are too.
         let densest =
             footprint.densest_answer() * self.capacity(Stage::Storage) / self.capacity(Stage::NetworkOut);

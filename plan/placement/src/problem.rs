@@ -2,10 +2,13 @@
 //! class. Files, traces and units are left behind here; what the numbers are fractions of is said by
 //! [`Normalisation`](crate::Normalisation).
 
-use calculus::{ArrivalCurve, EnforcedClass};
+use crate::rules::PlacementRules;
+use calculus::{ArrivalCurve, EnforcedClass, round_up};
 use model::{PerStage, Slo, Stage};
 use std::collections::BTreeSet;
 use std::fmt;
+use units::Seconds;
+use workload::device::StorageProfile;
 
 /// A class of identical servers.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,9 +16,6 @@ pub struct PlanningClass {
     /// The name of the class; no two classes share one.
     pub name: String,
     pub count: usize,
-    /// The latency of a request on the idle storage stack at the promised percentile, seconds; it is added to every
-    /// queueing bound (thesis §2.3.2).
-    pub base_latency: f64,
     /// Non-preemptible work of its servers. Without it, bounds are those of the published formula for
     /// preemptive servers, which do not exist; for comparison.
     pub enforced: Option<EnforcedClass>,
@@ -30,12 +30,53 @@ pub struct WorkloadOnClass {
     pub mean_rate: PerStage<f64>,
     /// The work of the largest request at the storage, seconds; the safety margin is included.
     pub largest_request: f64,
+    /// The latency of its requests on the idle storage stack at the promised percentile, seconds; it is added to every
+    /// queueing bound (thesis §2.3.2).
+    pub base_latency: f64,
     /// The work at network-out that may overtake one of its requests at a device that serves several at a time, seconds. The
     /// curve there contains it.
     pub overtaking: f64,
 }
 
 impl WorkloadOnClass {
+    /// Returns the workload that sends what this one may or what `other` may: the least curves above both.
+    #[must_use]
+    pub fn join(&self, other: &Self) -> Self {
+        let largest_request = self.largest_request.max(other.largest_request);
+        // The work that overtakes a request is proportional to its own.
+        let share =
+            |of: &Self| if of.largest_request > 0.0 { of.overtaking / of.largest_request } else { 0.0 };
+        let overtaking = round_up(share(self).max(share(other)) * largest_request)
+            .max(self.overtaking)
+            .max(other.overtaking);
+        let [one, two] = [self, other].map(|of| of.clone().with_overtaking(overtaking - of.overtaking));
+        Self {
+            curves: PerStage::from_fn(|stage| one.curves[stage].join(&two.curves[stage])),
+            mean_rate: PerStage::from_fn(|stage| one.mean_rate[stage].max(two.mean_rate[stage])),
+            largest_request,
+            base_latency: self.base_latency.max(other.base_latency),
+            overtaking,
+        }
+    }
+
+    /// Returns true if a promise for this workload is one for `other`, too.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.largest_request >= other.largest_request
+            && self.base_latency >= other.base_latency
+            && self.overtaking >= other.overtaking
+            && Stage::ALL.iter().all(|&stage| {
+                self.mean_rate[stage] >= other.mean_rate[stage]
+                    && self.curves[stage].dominates(&other.curves[stage])
+            })
+    }
+
+    /// Adds the latency of the idle storage stack, by its profile, for requests up to the workload's largest.
+    #[must_use]
+    pub fn with_base_latency(mut self, profile: &StorageProfile) -> Self {
+        self.base_latency = profile.base_latency_within(Seconds(self.largest_request)).0;
+        self
+    }
+
     /// Enlarges the curve at network-out by `overtaking` seconds of work that may overtake a request.
     #[must_use]
     pub fn with_overtaking(mut self, overtaking: f64) -> Self {
@@ -59,17 +100,36 @@ pub struct PlanningWorkload {
     pub on_class: Vec<WorkloadOnClass>,
 }
 
+impl PlanningWorkload {
+    /// Returns the workload that sends what this one may or what `other` may.
+    #[must_use]
+    pub fn join(&self, other: &Self) -> Self {
+        let both = self.on_class.iter().zip(&other.on_class);
+        let on_class = both.map(|(own, other)| own.join(other)).collect();
+        Self { name: self.name.clone(), slo: self.slo, on_class }
+    }
+
+    /// Returns true if a promise for this workload is one for `other`, too.
+    pub fn covers(&self, other: &Self) -> bool {
+        self.on_class.iter().zip(&other.on_class).all(|(own, other)| own.covers(other))
+    }
+}
+
 /// Servers and workloads, and how far capacities and SLOs may be used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanningProblem {
     /// Classes of server; a new server is taken from the first class that has one left.
     pub classes: Vec<PlanningClass>,
+    /// Price of a server by class; empty if servers have none, and the fewest are wanted instead of the cheapest.
+    pub prices: Vec<f64>,
     /// The workloads in their order of arrival.
     pub workloads: Vec<PlanningWorkload>,
     /// Σ r at a stage never exceeds this fraction of capacity.
     pub max_rate: f64,
     /// Bounds stay below this fraction of the SLO.
     pub slo_factor: f64,
+    /// Rules on where workloads may go.
+    pub rules: PlacementRules,
     /// The curves cut to the bursts that the workload's own SLO allows, by class and then workload.
     relevant_curves: Vec<Vec<PerStage<ArrivalCurve>>>,
 }
@@ -119,7 +179,16 @@ impl PlanningProblem {
             )));
         }
         assert!(workloads.iter().all(|w| w.on_class.len() == classes.len()), "one description per class");
-        let mut problem = Self { classes, workloads, max_rate, slo_factor, relevant_curves: Vec::new() };
+        let rules = PlacementRules::default();
+        let mut problem = Self {
+            classes,
+            prices: Vec::new(),
+            workloads,
+            max_rate,
+            slo_factor,
+            rules,
+            relevant_curves: Vec::new(),
+        };
         for class in 0..problem.classes.len() {
             let curves = (0..problem.workloads.len()).map(|w| problem.cut_curves(w, class)).collect();
             problem.relevant_curves.push(curves);
@@ -133,7 +202,63 @@ impl PlanningProblem {
         self.workloads[workload].on_class[class].curves.map(|curve| curve.within_burst(budget))
     }
 
-    /// The problem with some of its workloads only, in this order.
+    /// The problem with rules on where its workloads may go.
+    #[must_use]
+    pub fn with_rules(self, rules: PlacementRules) -> Self {
+        Self { rules, ..self }
+    }
+
+    /// The problem with these prices of a server, by class.
+    ///
+    /// # Panics
+    /// When there is not one price for each class.
+    #[must_use]
+    pub fn with_prices(self, prices: Vec<f64>) -> Self {
+        assert_eq!(prices.len(), self.classes.len(), "one price per class");
+        Self { prices, ..self }
+    }
+
+    /// Returns the price of servers of these classes; 0 if servers have no prices. Equal numbers of each class have the same
+    /// price, whatever their order.
+    pub fn price(&self, servers: impl IntoIterator<Item = usize>) -> f64 {
+        let mut counts = vec![0_usize; self.classes.len()];
+        servers.into_iter().for_each(|class| counts[class] += 1);
+        counts.iter().zip(&self.prices).map(|(count, price)| *count as f64 * price).sum()
+    }
+
+    /// Returns the classes by ascending price, equal ones and those without in their order.
+    pub(crate) fn classes_by_price(&self) -> Vec<usize> {
+        let mut classes: Vec<usize> = (0..self.classes.len()).collect();
+        if !self.prices.is_empty() {
+            classes.sort_by(|&a, &b| self.prices[a].total_cmp(&self.prices[b]));
+        }
+        classes
+    }
+
+    /// The problem with other numbers of servers, by class.
+    #[must_use]
+    pub fn with_counts(&self, counts: &[usize]) -> Self {
+        let mut changed = self.clone();
+        changed.classes.iter_mut().zip(counts).for_each(|(class, count)| class.count = *count);
+        changed.rules = changed.rules.with_counts(counts);
+        changed
+    }
+
+    /// The problem with servers of one class only, of which there are enough for all workloads.
+    pub(crate) fn on_one_class(&self, class: usize) -> Self {
+        let mut changed = self.clone();
+        let count = self.workloads.len();
+        changed.classes = vec![PlanningClass { count, ..self.classes[class].clone() }];
+        changed.prices = Vec::new();
+        changed.relevant_curves = vec![self.relevant_curves[class].clone()];
+        for workload in &mut changed.workloads {
+            workload.on_class = vec![workload.on_class[class].clone()];
+        }
+        changed.rules = changed.rules.on_one_class(class, count);
+        changed
+    }
+
+    /// The problem with some of its workloads only, in this order, and without rules.
     pub(crate) fn subset(&self, workloads: &[usize]) -> Self {
         let mut relevant_curves = Vec::with_capacity(self.classes.len());
         for curves_of_class in &self.relevant_curves {
@@ -141,7 +266,9 @@ impl PlanningProblem {
         }
         Self {
             classes: self.classes.clone(),
+            prices: self.prices.clone(),
             workloads: workloads.iter().map(|&w| self.workloads[w].clone()).collect(),
+            rules: PlacementRules::default(),
             relevant_curves,
             ..*self
         }
@@ -197,9 +324,14 @@ impl PlanningProblem {
     /// Returns the time of a workload's largest request on an idle server beyond its share of the device, seconds: the
     /// latency of the idle storage stack and, if they count, its service on one channel and the proxy.
     pub(crate) fn time_on_idle_server(&self, workload: usize, class: usize) -> f64 {
-        let PlanningClass { base_latency, enforced, .. } = &self.classes[class];
-        base_latency
+        let enforced = self.classes[class].enforced;
+        self.base_latency(workload, class)
             + enforced.map_or(0.0, |enforced| enforced.own_time(self.largest_request(workload, class)))
+    }
+
+    /// The latency of a workload's requests on the idle storage stack of a class, seconds.
+    pub(crate) fn base_latency(&self, workload: usize, class: usize) -> f64 {
+        self.workloads[workload].on_class[class].base_latency
     }
 
     /// The work of a workload's largest request at the storage of a class, seconds.

@@ -4,7 +4,7 @@
 
 use crate::levels::{PriorityLevel, WorkloadLimits, level_bounds, priority_levels};
 use crate::limits::FitRefusal;
-use crate::links::{LinkLoad, link_loads, loses_tokens, raise_bursts};
+use crate::links::{LinkLoad, link_loads, raise_bursts};
 use crate::problem::PlanningProblem;
 use calculus::{DeviceQueue, EnforcedClass, PathBound, StageLoad, path_bound, round_up, shaping_delay};
 use model::{PerStage, RateLimit, Stage};
@@ -187,13 +187,13 @@ impl PlannedServer {
     /// Returns the guarantees of all members, in order of priority.
     pub fn guarantees(&self, problem: &PlanningProblem) -> Vec<Guarantee> {
         let class = &problem.classes[self.class];
-        let base = class.base_latency;
         let proxy = class.enforced.map_or(0.0, |enforced| enforced.proxy);
         let mut guarantees = Vec::with_capacity(self.members.len());
         for (priority, workload, queueing) in self.bounds(problem) {
             let shaping = shaping(problem, self.class, workload, self.limits_of(workload));
             let own_service = self.queue.own_service(problem.largest_request(workload, self.class));
             let own_service = class.enforced.map_or(0.0, |_| own_service);
+            let base = problem.base_latency(workload, self.class);
             let shaped = shaping.iter().map(|(_, d)| d).sum::<f64>();
             let total = round_up(queueing.total + base + own_service + proxy + shaped);
             guarantees.push(Guarantee {
@@ -256,11 +256,9 @@ impl PlannedServer {
             }
         }
         for (stage, loads) in self.link_loads(problem, &self.priority_levels(problem)) {
-            for member in loads.into_iter().filter(|member| is_promised(member.workload)) {
-                if loses_tokens(&member, stage, self.limits_of(member.workload)) {
-                    let slo = problem.workloads[member.workload].slo.latency.0;
-                    return Err(FitRefusal::Latency { slo, ratio: f64::INFINITY, stage });
-                }
+            if let Some(member) = loads.iter().find(|it| it.loses_tokens && is_promised(it.workload)) {
+                let slo = problem.workloads[member.workload].slo.latency.0;
+                return Err(FitRefusal::Latency { slo, ratio: f64::INFINITY, stage });
             }
         }
         let mut worst_ratio = ROUNDING;

@@ -76,11 +76,12 @@ pub(crate) fn problem_on(
                     if last.duration > 0.0 { last.work / last.duration } else { curve.sustained_rate() }
                 }),
                 largest_request: curves[1].vertices()[0].work.min(4e-3),
+                base_latency: 0.0,
                 overtaking: 0.0,
             }],
         })
         .collect();
-    let class = PlanningClass { name: "c".into(), count, base_latency: 0.0, enforced };
+    let class = PlanningClass { name: "c".into(), count, enforced };
     PlanningProblem::new(vec![class], workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
         .unwrap()
 }
@@ -119,7 +120,7 @@ pub(crate) fn published_problem(is_enforced: bool) -> Option<PlanningProblem> {
         densest_answer: 0.0,
         levels_max: 7,
     });
-    let class = PlanningClass { name: "ssd".into(), count: workloads.len(), base_latency: 0.0, enforced };
+    let class = PlanningClass { name: "ssd".into(), count: workloads.len(), enforced };
     let problem =
         PlanningProblem::new(vec![class], workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR);
     Some(problem.unwrap())

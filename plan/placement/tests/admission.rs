@@ -37,6 +37,7 @@ fn applicants<M: LatencyModel>(model: &M, traffic: &[CircularTrace<Job>]) -> Vec
     let applicant = |(i, t): (usize, &CircularTrace<Job>)| Applicant {
         name: format!("w{i}"),
         slo: slo(i),
+        base_latency: 0.0,
         // The last three are dependent.
         group: (i >= 7).then_some(1),
         sketch: Arc::new(model.sketch(t)),

@@ -80,8 +80,7 @@ fn packed_by<P: AdmissionProcedure<Sketch = f64> + Sync>(
     control: &PackingControl<'_>,
 ) -> Packing {
     let applicants = applicants(loads, &[1.0]);
-    let servers =
-        IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
+    let servers = IdenticalServers { count: servers, slo_factor: 1.0, levels_max: usize::MAX };
     let loads = by_stage(loads);
     let problem = PackingProblem { servers, applicants: &applicants, loads: &loads, servers_min: 1 };
     pack(std::slice::from_ref(procedure), &problem, SearchEffort::FirstFound, control)
@@ -135,7 +134,7 @@ proptest! {
         let by_glances = packed_by(&GlancedLoad::constant(), &loads, servers, &PackingControl::UNWATCHED);
         prop_assert_eq!(&by_glances.servers, &packing.servers);
         prop_assert_eq!(&by_glances.refused, &packing.refused);
-        let identical = IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
+        let identical = IdenticalServers { count: servers, slo_factor: 1.0, levels_max: usize::MAX };
         let mut controller = AdmissionController::new(Load, identical);
         let mut first_fit = vec![Vec::new(); servers];
         let mut refused = Vec::new();
@@ -224,7 +223,7 @@ fn the_answer_is_the_same_whatever_the_number_of_threads() {
     let applicants = applicants(&loads, &[1.0]);
     let loads = by_stage(&loads);
     for count in [1, 30, 200, 2000] {
-        let servers = IdenticalServers { count, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
+        let servers = IdenticalServers { count, slo_factor: 1.0, levels_max: usize::MAX };
         let problem = PackingProblem { servers, applicants: &applicants, loads: &loads, servers_min: 1 };
         let control = PackingControl { judgement, ..PackingControl::UNWATCHED };
         let packed_by = |threads: usize| {

@@ -21,8 +21,7 @@ fn packed_with(
 ) -> Packing {
     let applicants = applicants(loads, slos);
     let by_stage = by_stage(loads);
-    let servers =
-        IdenticalServers { count: servers, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
+    let servers = IdenticalServers { count: servers, slo_factor: 1.0, levels_max: usize::MAX };
     let problem = PackingProblem { servers, applicants: &applicants, loads: &by_stage, servers_min };
     pack(&[Load], &problem, effort, &PackingControl::UNWATCHED)
 }
@@ -57,7 +56,7 @@ fn copies_of_one_that_did_not_fit_are_passed_over() {
     for workload in &mut workloads {
         workload.sketch = if *workload.sketch > 0.5 { large.clone() } else { small.clone() };
     }
-    let servers = IdenticalServers { count: 60, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
+    let servers = IdenticalServers { count: 60, slo_factor: 1.0, levels_max: usize::MAX };
     let problem =
         PackingProblem { servers, applicants: &workloads, loads: &by_stage(&loads), servers_min: 1 };
     let packing = pack(&[Load], &problem, SearchEffort::FirstFound, &PackingControl::UNWATCHED);

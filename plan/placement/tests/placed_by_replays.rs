@@ -45,6 +45,7 @@ fn applicants(count: usize) -> (Vec<Applicant<Sketch>>, Vec<PerStage<f64>>) {
         applicants.push(Applicant {
             name: format!("w{number}"),
             slo: slo.expect("a positive latency"),
+            base_latency: 0.0,
             group: None,
             sketch: Arc::clone(&sketches[drawn]),
         });
@@ -53,13 +54,12 @@ fn applicants(count: usize) -> (Vec<Applicant<Sketch>>, Vec<PerStage<f64>>) {
     (applicants, loads)
 }
 
-const SERVERS: IdenticalServers =
-    IdenticalServers { count: 400, base_latency: 0.0, slo_factor: 1.0, levels_max: 7 };
+const SERVERS: IdenticalServers = IdenticalServers { count: 400, slo_factor: 1.0, levels_max: 7 };
 
 /// Returns true if every percentile is within its SLO in all of a number of alignments, each replayed
 /// completely.
 fn holds_by_complete_replays(members: &[&Applicant<Sketch>], seed: u64, alignments: usize) -> bool {
-    let view = SharedServer { members, base_latency: 0.0, slo_factor: 1.0, levels_max: 7 };
+    let view = SharedServer { members, slo_factor: 1.0, levels_max: 7 };
     let priorities = by_slo(&view);
     let groups = view.groups();
     let mut streams = Vec::new();
@@ -84,7 +84,7 @@ fn placed(applicants: &[Applicant<Sketch>], loads: &[PerStage<f64>], threads: us
     let members_of = |members: &[usize]| members.iter().map(|&m| &applicants[m]).collect::<Vec<_>>();
     let confirms = |members: &[usize]| {
         let members = members_of(members);
-        let view = SharedServer { members: &members, base_latency: 0.0, slo_factor: 1.0, levels_max: 7 };
+        let view = SharedServer { members: &members, slo_factor: 1.0, levels_max: 7 };
         procedure.fits(&view, &procedure.priorities(&view))
     };
     let missing = |_: &[usize]| Vec::new();

@@ -174,7 +174,7 @@ fn read(folder: &std::path::Path) -> (PlanningProblem, Vec<Vec<Job>>) {
         let mut storage = profile.work_model();
         jobs.push(requests.iter().map(|r| job(r, storage.work(r).0)).collect());
     }
-    let class = PlanningClass { name: "ssd".into(), count: 62, base_latency: 0.0, enforced: None };
+    let class = PlanningClass { name: "ssd".into(), count: 62, enforced: None };
     (
         PlanningProblem::new(vec![class], workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
             .unwrap(),

@@ -42,6 +42,7 @@ pub fn run(args: &DemoArgs) -> Result<VerbAnswer, OperationError> {
         source: &ClusterSource::new(ClusterDescription::File(demo.path().join(CLUSTER_FILE))),
         recipe: &PlanningRecipe::of(LimitMethod::Exact),
         keep: None,
+        survive: false,
         compare: true,
     };
     let run = plan_cluster(&question, &TerminalObserver)?;

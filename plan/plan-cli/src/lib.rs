@@ -12,9 +12,7 @@ pub mod plan;
 pub mod trace;
 
 operation::documents! {
-    admit::text::AdmissionDocument<'_>: "admission", 2;
     trace::assumptions_text::AssumptionsDocument<'_>: "assumptions", 1;
-    bound::text::BoundsDocument<'_>: "bounds", 1;
     trace::callgraph_text::CallGraphDocument<'_>: "call-graph", 1;
     trace::info_text::TraceDocument<'_>: "trace", 1;
 }

@@ -464,11 +464,10 @@ fn replayed(
         return vec![vec![f64::INFINITY; members.len()]; alignments];
     };
     let alignments: Vec<Alignment> = Alignment::random(JUDGE, alignments).collect();
-    let base = problem.base_latency();
     let runs = sim::alignment_percentiles(&system, PreemptionMode::Preemptive, &alignments, &percentiles);
     for ((values, _), seen) in runs.into_iter().zip(&mut seen) {
         for (value, &number) in values.into_iter().zip(&present) {
-            seen[number] = value.map_or(0.0, |nanos| nanos.as_secs() + base);
+            seen[number] = value.map_or(0.0, |nanos| nanos.as_secs() + problem.base_latency(members[number]));
         }
     }
     seen

@@ -20,6 +20,8 @@ pub use call_graph::read_call_graph;
 pub use refusal::{RefusedWorkload, Remedy};
 
 operation::documents! {
+    admission::AdmissionDocument<'_>: "admission", 2;
+    prediction::BoundsDocument<'_>: "bounds", 1;
     planning::GuaranteeDerivation: "guarantee-derivation", 1;
     prediction::PredictionDerivation: "prediction-derivation", 1;
     planning::RefusalExplanation: "refusal", 1;

@@ -1,12 +1,13 @@
 //! Refused workloads: why each has no place, in a sentence that text, pages, documents and policies share.
 
+use crate::cluster::stored;
 use model::{Slo, Stage};
-use operation::text::{percent, time};
+use operation::text::{amount, percent, time};
 use placement::admission::{AdmissionRefusal, Breach, BreachCause};
-use placement::{FitRefusal, IdleTerms, SuggestedChange};
+use placement::{ExcludedServers, FitRefusal, IdleTerms, SuggestedChange};
 use schemars::JsonSchema;
 use serde::Serialize;
-use units::{Bytes, Percentile};
+use units::{Bytes, Percentile, plural};
 
 /// A workload without a place.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -42,8 +43,18 @@ pub enum Remedy {
     Slo { slo_s: f64, server: Option<String> },
     /// Its load multiplied by this factor.
     Load { factor: f64, server: Option<String> },
+    /// One rule of the cluster file less on where it may go: `on`, `apart` or `together`.
+    Rule { rule: String, server: Option<String> },
+    /// Fewer bytes.
+    Size { size_bytes: u64, server: Option<String> },
     /// So many more servers of a class.
-    Servers { class: String, count: usize },
+    Servers {
+        class: String,
+        count: usize,
+        /// Their price together, if servers have prices.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        price: Option<f64>,
+    },
 }
 
 impl Remedy {
@@ -60,8 +71,14 @@ impl Remedy {
             SuggestedChange::Load { factor, server } => {
                 Self::Load { factor: *factor, server: server.map(name) }
             }
-            SuggestedChange::MoreServers { class, count } => {
-                Self::Servers { class: class.clone(), count: *count }
+            SuggestedChange::Rule { kind, server } => {
+                Self::Rule { rule: kind.name().to_owned(), server: server.map(name) }
+            }
+            SuggestedChange::Size { bytes, server } => {
+                Self::Size { size_bytes: *bytes, server: server.map(name) }
+            }
+            SuggestedChange::MoreServers { class, count, price } => {
+                Self::Servers { class: class.clone(), count: *count, price: *price }
             }
         }
     }
@@ -84,9 +101,23 @@ impl Remedy {
                 format!("an SLO of {percentile} < {} ({})", time(*slo_s), at(server))
             }
             Self::Load { factor, server } => format!("{} of its load ({})", percent(*factor), at(server)),
-            Self::Servers { class, count: 1 } => format!("one more server of class '{class}'"),
-            Self::Servers { class, count } => format!("{count} more servers of class '{class}'"),
+            Self::Rule { rule, server } => format!("no `{}` ({})", rule, at(server)),
+            Self::Size { size_bytes, server } => {
+                format!("a size of {} ({})", stored(*size_bytes), at(server))
+            }
+            Self::Servers { class, count, price } => {
+                let price = price.map_or_else(String::new, |price| format!(" for {}", amount(price)));
+                more_servers(class, *count) + &price
+            }
         }
+    }
+}
+
+/// Says how many more servers of a class there should be.
+pub(crate) fn more_servers(class: &str, count: usize) -> String {
+    match count {
+        1 => format!("one more server of class '{class}'"),
+        count => format!("{count} more servers of class '{class}'"),
     }
 }
 
@@ -101,6 +132,8 @@ pub(crate) enum Refusal<'a> {
         percentile: Percentile,
         /// Changes that would admit it.
         changes: &'a [SuggestedChange],
+        /// The servers that rules exclude, by rule; empty if none are.
+        excluded: &'a [String],
     },
     /// A predicted latency is above an SLO.
     Prediction(&'a AdmissionRefusal),
@@ -113,15 +146,24 @@ pub(crate) fn describe_refusal(
     name: &dyn Fn(usize) -> String,
 ) -> String {
     match refusal {
-        Refusal::Limits { alone: None, percentile, changes } => {
+        Refusal::Limits { alone: None, percentile, changes, excluded } if !excluded.is_empty() => {
+            let servers = plural(count, "server");
+            format!("of {servers}, {}{}", excluded.join("; "), advice(changes, *percentile, name))
+        }
+        Refusal::Limits { alone: None, percentile, changes, .. } => {
             let full = match count {
                 1 => "the only one is in use and has no room for it".to_owned(),
                 count => format!("all {count} are in use and none has room for it"),
             };
             format!("it would fit on an empty server, but {full}{}", advice(changes, *percentile, name))
         }
-        Refusal::Limits { alone: Some(blocked), percentile, changes } => {
-            format!("even alone on a server, {}{}", blocking(blocked), advice(changes, *percentile, name))
+        Refusal::Limits { alone: Some(blocked), percentile, changes, excluded } => {
+            let where_else = match excluded {
+                [] => String::new(),
+                rules => format!("; of {}, {}", plural(count, "server"), rules.join("; ")),
+            };
+            let advice = advice(changes, *percentile, name);
+            format!("even alone on a server, {}{where_else}{advice}", blocking(blocked))
         }
         Refusal::Prediction(AdmissionRefusal::Alone(breach)) => {
             format!("even alone on a server, {}", describe_breach(breach))
@@ -132,6 +174,44 @@ pub(crate) fn describe_refusal(
             Some((server, breach)) => format!("closest on {}: {}", name(server), describe_breach(breach)),
         },
     }
+}
+
+/// Says for each rule how many servers it keeps a workload from; empty if no rule keeps it from any.
+pub(crate) fn excluded_words(excluded: &ExcludedServers, workload: &dyn Fn(usize) -> String) -> Vec<String> {
+    const NAMED_MAX: usize = 3;
+    let verb = |count: usize, one: &str, several: &str| {
+        format!("{count} {}", if count == 1 { one } else { several })
+    };
+    let name = |other: &usize| format!("'{}'", workload(*other));
+    let mut words = Vec::new();
+    if excluded.elsewhere > 0 {
+        words.push(verb(excluded.elsewhere, "is none that it may be on", "are none that it may be on"));
+    }
+    if excluded.apart > 0 {
+        let mut names: Vec<String> = excluded.apart_from.iter().take(NAMED_MAX).map(name).collect();
+        let more = excluded.apart_from.len().saturating_sub(NAMED_MAX);
+        if more > 0 {
+            names.push(format!("{more} more"));
+        }
+        let have = verb(
+            excluded.apart,
+            "has or shares its failure domain with",
+            "have or share their failure domain with",
+        );
+        words.push(format!("{have} {}, from which it is apart", names.join(", ")));
+    }
+    if let Some(other) = &excluded.together_with {
+        let lack = verb(excluded.together, "does not have", "do not have");
+        words.push(format!("{lack} {}, with which it is together", name(other)));
+    }
+    if excluded.bytes > 0 {
+        let have = verb(excluded.bytes, "has too few bytes left", "have too few bytes left");
+        words.push(format!("{have} (at most {})", stored(excluded.bytes_left)));
+    }
+    if !words.is_empty() && excluded.others() > 0 {
+        words.push(verb(excluded.others(), "has no room for its SLO", "have no room for its SLO"));
+    }
+    words
 }
 
 fn blocking(blocked: &FitRefusal) -> String {

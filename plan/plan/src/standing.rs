@@ -20,7 +20,6 @@ use std::time::Duration;
 use trace::OpenOptions;
 use workload::Footprint;
 use workload::device::StorageProfile;
-use workload::profile_file::base_latency;
 
 /// A class of servers of a running system.
 #[derive(Debug, Clone)]
@@ -55,7 +54,6 @@ impl ServerKind {
         let planning = PlanningClass {
             name: class.class.clone(),
             count: 1,
-            base_latency: base_latency(&profile),
             enforced: Some(enforced_class(&class, &profile)),
         };
         let problem = ClusterProblem {
@@ -63,6 +61,7 @@ impl ServerKind {
             profiles: vec![profile],
             workloads: Vec::new(),
             safety_margin,
+            failure_domain: None,
             options: OpenOptions::default(),
             cached: false,
             origin: PathBuf::new(),
@@ -88,7 +87,8 @@ impl ServerKind {
             sustained: self.recipe.sustained,
             enforced: self.planning.enforced,
         };
-        PlanningWorkload { name: name.to_owned(), slo, on_class: vec![normalisation.apply(footprint)] }
+        let on_class = normalisation.apply(footprint).with_base_latency(self.profile());
+        PlanningWorkload { name: name.to_owned(), slo, on_class: vec![on_class] }
     }
 
     /// Returns true if the mean rates of these workloads fit on a server, without which no limits do.
@@ -110,10 +110,11 @@ impl ServerKind {
         let planned = PlannedCluster {
             recipe: self.recipe,
             instance,
-            placement: Placement { servers: vec![fitted], refused: Vec::new() },
+            placement: Placement { servers: vec![fitted], refused: Vec::new(), numbers: Vec::new() },
             names: vec![server.to_owned()],
             advice: Vec::new(),
-            lower_bound: LowerBound { fractional: 1.0, servers: 1 },
+            lower_bound: LowerBound { fractional: 1.0, servers: 1, price: 0.0 },
+            fleet: None,
             changed: None,
             cpu: Duration::ZERO,
         };
@@ -158,7 +159,7 @@ impl ServerKind {
             queue: instance.shortest_queue(0),
         };
         let in_use = if last == 0 { Vec::new() } else { vec![present] };
-        let placement = Placement { servers: in_use, refused: Vec::new() };
+        let placement = Placement { servers: in_use, refused: Vec::new(), numbers: Vec::new() };
         let refusal = PlacementRefusal { workload: last, alone };
         let changes = placement::advise(
             &instance,
@@ -168,7 +169,7 @@ impl ServerKind {
             &class_variants(&self.problem),
         );
         let percentile = newcomer.slo.percentile;
-        let refusal = Refusal::Limits { alone, percentile, changes: &changes };
+        let refusal = Refusal::Limits { alone, percentile, changes: &changes, excluded: &[] };
         describe_refusal(&refusal, servers, &|_| name.to_owned())
     }
 

@@ -10,7 +10,8 @@
 //!   promise is about the next window.
 //! - [`LoadedReplays`] replays more work than the traces have, or takes the worst case: to fill servers whose SLOs are kept in
 //!   the next window. [`slo_coverage`] says how often held-out windows kept them.
-//! - [`PublishedSnc`] is the published procedure of SNC-Meister, to compare with; not safe on real traffic.
+//! - [`PublishedSnc`] is the published procedure of SNC-Meister, [`SncByStage`] the same with one bound per stage; to compare
+//!   with, not safe on real traffic.
 //!
 //! [`EnforcedModel`] makes of any of them one about servers as their enforcers use them, which interrupt nothing.
 //!
@@ -39,6 +40,9 @@ pub use probabilistic::{
     LatenessSum, OneBurstSum, OneBurstTerms, Probabilistic, ProbabilisticDerivation, ProbabilisticRefusal,
     ProbabilisticSketch, ProbabilisticTerm,
 };
-pub use published::{EpsilonSplit, PublishedSketch, PublishedSnc, PublishedStage, markov_arrivals};
+pub use published::{
+    Convolution, EpsilonSplit, PathLatency, PathSketch, PublishedSnc, SncByStage, SncStage, StageSketch,
+    markov_arrivals,
+};
 pub use replayed::{BudgetCheck, CorrelatedLatency, RememberedReplays, Replayed};
 pub use worst_case::{Reshaping, WorstCase, WorstCaseSketch, WorstCaseTerm};

@@ -3,9 +3,9 @@
 mod support;
 
 use model::{LatencyModel, PerStage, ServerMember};
-use predict::{Probabilistic, PublishedSnc};
+use predict::{Probabilistic, SncByStage};
 use sim::{Alignment, Latencies, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
-use support::{Real, Through, published};
+use support::{Real, Through, lower_limit, published};
 use units::{Nanos, Percentile};
 
 const ALIGNMENTS: usize = 60;
@@ -42,14 +42,6 @@ fn exceeded(real: &[Real], priorities: &[u32], bounds: &[f64]) -> Vec<f64> {
     shares.iter().map(|shares| lower_limit(shares)).collect()
 }
 
-/// The mean less 3.3 standard errors.
-fn lower_limit(values: &[f64]) -> f64 {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    mean - 3.3 * (variance / count).sqrt()
-}
-
 /// Priorities by SLO, reversed: the loosest SLO is served first.
 fn reversed(real: &[Real]) -> Vec<u32> {
     let looser = |slo: f64| real.iter().filter(|other| other.slo.latency.0 > slo).count();
@@ -71,7 +63,7 @@ fn bursts_of_higher_priorities_cost_about_what_the_published_procedure_says_wher
     for (share, bound) in exceeded(real, &priorities, &found).into_iter().zip(&found) {
         assert!(share <= 1e-3, "{share} later than {bound}");
     }
-    let theirs = PublishedSnc { client_link: true, ..PublishedSnc::default() };
+    let theirs = SncByStage { client_link: true, ..SncByStage::default() };
     let sketches: Vec<_> = real.iter().map(|real| theirs.sketch_after(&real.traffic, real.silence)).collect();
     let published = theirs.predict(&members(&sketches, &priorities));
     let published: Vec<f64> = published.into_iter().map(|found| found.unwrap().bound).collect();

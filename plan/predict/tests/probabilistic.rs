@@ -4,7 +4,7 @@ mod support;
 
 use model::{CircularTrace, Job, LatencyModel as _, PerStage, ServerMember, Stage, UndefinedLatency};
 use predict::{
-    Probabilistic, ProbabilisticRefusal, ProbabilisticSketch, PublishedSketch, PublishedSnc, WorstCase,
+    PathSketch, Probabilistic, ProbabilisticRefusal, ProbabilisticSketch, PublishedSnc, WorstCase,
 };
 use proptest::prelude::*;
 use sim::{Alignment, Latencies, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
@@ -400,7 +400,7 @@ fn bounds_of_poisson_traffic_are_within_the_published_ones() {
         let all: Vec<CircularTrace<Job>> =
             (0..count as u64).map(|seed| poisson(seed, 5_000, rate, exponential)).collect();
         let sketches: Vec<ProbabilisticSketch> = all.iter().map(|t| ours.sketch(t)).collect();
-        let published: Vec<PublishedSketch> = all.iter().map(|t| theirs.sketch(t)).collect();
+        let published: Vec<PathSketch> = all.iter().map(|t| theirs.sketch(t)).collect();
         for levels in [1, count] {
             let found = ours.predict(&by_position(&sketches, levels));
             let beside = theirs.predict(&by_position(&published, levels));

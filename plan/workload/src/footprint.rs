@@ -1,10 +1,11 @@
 //! The work that one workload causes at every stage, computed in one pass over its requests.
 
-use crate::burst::{BurstBuilder, BurstCurve, BurstError, StageArrival};
+use crate::burst::{BurstBuilder, BurstCurve, BurstEnvelope, BurstError, StageArrival};
 use crate::device::{NetworkModel, StorageProfile, StorageWork};
+use crate::live::LargestRequest;
 use model::{PerStage, Request, Stage};
 use serde::{Deserialize, Serialize};
-use units::Work;
+use units::{Nanos, Work};
 
 /// The burst curve of a workload at every stage: bytes on the network, device time on storage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,7 +19,33 @@ pub struct Footprint {
     densest_answer: f64,
 }
 
+/// Traffic that was seen live, of some requests within some time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LiveDemand<'a> {
+    /// Envelopes in path order.
+    pub envelopes: &'a [BurstEnvelope; 3],
+    /// Time in which all of it came.
+    pub span: Nanos,
+    pub total: PerStage<Work>,
+    pub requests: u64,
+    pub largest: LargestRequest,
+}
+
 impl Footprint {
+    /// The work of live traffic.
+    pub fn of_live(demand: &LiveDemand<'_>) -> Self {
+        let LiveDemand { envelopes, span, total, requests, largest } = demand;
+        let curve =
+            |stage: Stage| BurstCurve::within(&envelopes[stage as usize], *span, total[stage], *requests);
+        Self {
+            network_in: curve(Stage::NetworkIn),
+            storage: curve(Stage::Storage),
+            network_out: curve(Stage::NetworkOut),
+            largest_request: largest.storage,
+            densest_answer: largest.densest_answer(),
+        }
+    }
+
     /// The curve at a stage, in thousandths of a byte on the network and thousandths of a nanosecond of device
     /// time on storage.
     pub fn curve(&self, stage: Stage) -> &BurstCurve {

@@ -2,15 +2,17 @@
 //!
 //! The module [`device`] converts requests to work, [`burst`] computes exact, mergeable burst (r-b) curves of work,
 //! [`windows`] the distribution of work in windows of time, and [`mmpp`] fits a Markov-modulated process to the same
-//! stream. A [`Footprint`] combines the first two: the curves of one workload at every stage.
+//! stream. A [`Footprint`] combines the first two: the curves of one workload at every stage. [`live`] has those of traffic
+//! that has no end.
 //!
 //! Only [`profile_file`] opens files. Nothing here knows topology and policy.
 
 pub mod burst;
 pub mod device;
 mod footprint;
+pub mod live;
 pub mod mmpp;
 pub mod profile_file;
 pub mod windows;
 
-pub use footprint::{Footprint, FootprintBuilder};
+pub use footprint::{Footprint, FootprintBuilder, LiveDemand};

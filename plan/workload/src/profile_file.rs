@@ -4,6 +4,7 @@ use crate::device::StorageProfile;
 use model::{Op, OperationError};
 use operation::files::read_text;
 use std::path::Path;
+use units::Bytes;
 
 /// Reads a device profile.
 ///
@@ -34,13 +35,14 @@ pub fn repeated_profile_name<'a>(profiles: &[&'a StorageProfile]) -> Option<&'a 
 pub fn profile_hash(profile: &StorageProfile) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&profile.work_key());
-    for op in [Op::Read, Op::Write] {
-        hasher.update(&profile.base_latency(op).0.to_le_bytes());
+    let sizes = profile.base_latency_rows().iter().map(|row| row.request);
+    for size in std::iter::once(Bytes(u64::MAX)).chain(sizes) {
+        for op in [Op::Read, Op::Write] {
+            hasher.update(&profile.base_latency(op, size).0.to_le_bytes());
+        }
+        if size.0 < u64::MAX {
+            hasher.update(&size.0.to_le_bytes());
+        }
     }
     hasher.finalize().to_hex()[..16].to_owned()
-}
-
-/// Latency of a request on the idle storage stack, seconds: that of the slower operation.
-pub fn base_latency(profile: &StorageProfile) -> f64 {
-    [Op::Read, Op::Write].map(|op| profile.base_latency(op).0).into_iter().fold(0.0, f64::max)
 }

@@ -1,11 +1,13 @@
 //! Device profile files: the published one as its authors left it, and what is refused with which words.
 
 use model::{Op, Request};
+use proptest::prelude::*;
 use units::{ByteRate, Bytes, Nanos, Percentile, Seconds, Work};
 use workload::device::{
-    BandwidthRow, BaseLatency, DeviceModel, Disk, DiskParameters, OperationCost, QueueLimits, SeekPoint,
-    SsdTable, StorageProfile,
+    BandwidthRow, BaseLatency, BaseLatencyRow, DeviceModel, Disk, DiskParameters, OperationCost, QueueLimits,
+    SeekPoint, SsdTable, StorageProfile,
 };
+use workload::profile_file::profile_hash;
 
 fn request(op: Op, size: u64) -> Request {
     Request { arrival: Nanos::ZERO, size: Bytes(size), op, offset: None, response: None }
@@ -30,7 +32,7 @@ fn published_profile_by_hand() {
             write_bytes_max: 3_145_728,
         })
     );
-    assert_eq!(profile.base_latency(Op::Read), Seconds(0.0));
+    assert_eq!(profile.base_latency(Op::Read, Bytes(1)), Seconds(0.0));
 
     let mut storage = profile.work_model();
     // Computed with exact fractions from the table's entries, rounded up to picoseconds.
@@ -81,13 +83,103 @@ fn profiles_survive_their_file() {
         percentile: Percentile::new(99.9).unwrap(),
         read: Seconds(0.000_123_4),
         write: Seconds(1.0 / 3.0),
+        sizes: Vec::new(),
     };
     let limits =
         QueueLimits { read_requests_max: 1, write_requests_max: 2, read_bytes_max: 3, write_bytes_max: 4 };
-    for profile in
-        [ssd(), disk(), ssd().with_base_latency(latency).with_queue_limits(limits).with_source("by hand")]
-    {
+    for profile in [
+        ssd(),
+        disk(),
+        ssd().with_base_latency(latency).with_queue_limits(limits).with_source("by hand"),
+        by_size(),
+    ] {
         assert_eq!(StorageProfile::from_json(&profile.to_json()), Ok(profile));
+    }
+}
+
+/// Reads of 4 KiB seem faster than those of 512 bytes.
+fn by_size() -> StorageProfile {
+    let measured = [(512, 0.002, 0.001), (4096, 0.001, 0.003), (65_536, 0.004, 0.003)];
+    let row = |(request, read, write)| BaseLatencyRow {
+        request: Bytes(request),
+        read: Seconds(read),
+        write: Seconds(write),
+    };
+    ssd().with_base_latency(BaseLatency::by_size(Percentile::new(99.9).unwrap(), measured.map(row)))
+}
+
+#[test]
+fn base_latencies_by_size_never_fall_and_end_with_that_of_any_size() {
+    let profile = by_size();
+    let of = |op, size| profile.base_latency(op, Bytes(size)).0;
+    let reads = [0, 512, 513, 4096, 4097, 65_536, 65_537, u64::MAX].map(|size| of(Op::Read, size));
+    assert_eq!(reads, [0.002, 0.002, 0.002, 0.002, 0.004, 0.004, 0.004, 0.004]);
+    assert_eq!([512, 513].map(|size| of(Op::Write, size)), [0.001, 0.003]);
+    assert_eq!(profile.base_latency_of_any(), Seconds(0.004));
+    assert_ne!(profile_hash(&profile), profile_hash(&ssd()));
+}
+
+proptest! {
+    /// The latency within a device time against a search of all sizes up to 300 bytes.
+    #[test]
+    fn base_latencies_within_a_device_time_are_those_of_all_requests_that_take_no_longer(
+        rows in proptest::collection::btree_map(1..200_u64, (1e6..1e9, 1e6..1e9), 1..5),
+        latencies in proptest::collection::btree_map(1..200_u64, (0.0..1.0, 0.0..1.0), 0..5),
+        least in 0..3_u64,
+        size in 1..300_u64,
+        share in 0.9..1.1,
+    ) {
+        let row = |(request, (read, write))| BandwidthRow {
+            request: Bytes(request), read: rate(read), write: rate(write),
+        };
+        let table = SsdTable::new(rows.into_iter().map(row).collect()).unwrap();
+        let row = |(request, (read, write))| BaseLatencyRow {
+            request: Bytes(request), read: Seconds(read), write: Seconds(write),
+        };
+        let percentile = Percentile::new(99.9).unwrap();
+        let latency = BaseLatency::by_size(percentile, latencies.into_iter().map(row));
+        let profile = StorageProfile::new("x", DeviceModel::Ssd(table))
+            .with_operation(OperationCost { request: Nanos(least * 100), key: Nanos(0) })
+            .with_base_latency(latency);
+        let mut model = profile.work_model();
+        let mut time = |op, size| model.work(&request(op, size)).base_units() / 1e9;
+        let longest = time(Op::Read, size) * share;
+        let mut slowest = 0.0_f64;
+        for op in [Op::Read, Op::Write] {
+            for size in (1..300).filter(|&size| time(op, size) <= longest) {
+                slowest = slowest.max(profile.base_latency(op, Bytes(size)).0);
+            }
+        }
+        prop_assert_eq!(profile.base_latency_within(Seconds(longest)).0, slowest);
+    }
+}
+
+#[test]
+fn base_latencies_that_cannot_be_are_refused_with_their_place() {
+    let text = by_size().to_json();
+    assert!(text.contains("\"tailwright-device-3\""), "{text}");
+    for (from, to, said) in [
+        ("tailwright-device-3", "tailwright-device-2", "has the format 'tailwright-device-3'"),
+        (
+            "\"request_bytes\": 65536,\n        \"read_s\"",
+            "\"request_bytes\": 4096,\n        \"read_s\"",
+            "size 3 of 3: request_bytes is 4096, expected more than 4096",
+        ),
+        ("\"write_s\": 0.001", "\"write_s\": -1.0", "size 1 of 3: write_s is -1"),
+        (
+            "\"write_s\": 0.001",
+            "\"write_s\": 0.5",
+            "size 1 of 3: write_s is 0.5, expected 0 (the size before) to 0.003 (any size)",
+        ),
+        (
+            "\"request_bytes\": 512,\n        \"read_s\": 0.002",
+            "\"request_bytes\": 512,\n        \"read_s\": 0.003",
+            "size 2 of 3: read_s is 0.002, expected 0.003 (the size before)",
+        ),
+    ] {
+        assert!(text.contains(from), "{from}: {text}");
+        let message = StorageProfile::from_json(&text.replace(from, to)).unwrap_err().to_string();
+        assert!(message.contains(said), "{message}");
     }
 }
 

@@ -442,7 +442,7 @@ fn device_sum(limits: &[&FoundLimit], profile: &StorageProfile, settings: &Audit
         }
         let together = if curves.is_empty() { ArrivalCurve::zero() } else { ArrivalCurve::sum(&curves) };
         let delay = PriorityQueue::new().delay(&together, 0.0);
-        let idle = [Op::Read, Op::Write].map(|op| profile.base_latency(op).0);
+        let idle = [Op::Read, Op::Write].map(|op| profile.base_latency(op, size).0);
         let delay = round_up(delay + idle[0].max(idle[1]));
         rows.push(SizeSum {
             request_bytes: size.0,

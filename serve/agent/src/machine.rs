@@ -8,6 +8,8 @@ use crate::messages::{
     Abilities, Advice, AgentAnswer, AgentMode, AgentReport, Assignment, AssignmentRefusal, Ticket,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use workload::live::CurveMark;
 
 /// State of an agent that survives restarts.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -70,6 +72,8 @@ pub struct AgentMachine {
     memory: AgentMemory,
     abilities: Abilities,
     ticket: Option<Ticket>,
+    /// Burst curves that the controller has, by server.
+    curves: BTreeMap<String, CurveMark>,
     refused: Option<AssignmentRefusal>,
     advice: Option<Advice>,
     /// True once the applied assignment was found in force.
@@ -85,6 +89,7 @@ impl AgentMachine {
             memory,
             abilities,
             ticket: None,
+            curves: BTreeMap::new(),
             refused: None,
             advice: None,
             is_enforced: false,
@@ -153,6 +158,7 @@ impl AgentMachine {
             _ => self.memory.cluster = Some(answer.cluster),
         }
         self.ticket = Some(answer.ticket);
+        self.curves = answer.curves;
         match answer.assignment.filter(|assignment| self.is_new(assignment)) {
             Some(assignment) if self.mode == AgentMode::Applying => {
                 self.memory.wanted = Some(assignment);
@@ -169,6 +175,11 @@ impl AgentMachine {
     /// Returns the assignment that is known to be in force.
     pub fn applied(&self) -> Option<&Assignment> {
         self.memory.applied.as_ref().filter(|_| self.is_enforced)
+    }
+
+    /// Returns the burst curves of a server that the controller has. Those after them are to be reported.
+    pub fn curves_known(&self, server: &str) -> Option<&CurveMark> {
+        self.curves.get(server)
     }
 
     /// Returns true for an assignment later than all that were wanted, applied, refused or advised on. Messages may come late
@@ -242,7 +253,12 @@ mod tests {
 
     fn answer(epoch: u64) -> Option<AgentAnswer> {
         let ticket = Ticket { run: 1, number: epoch };
-        Some(AgentAnswer { cluster: "c".into(), ticket, assignment: Some(assignment(epoch)) })
+        Some(AgentAnswer {
+            cluster: "c".into(),
+            ticket,
+            assignment: Some(assignment(epoch)),
+            curves: BTreeMap::new(),
+        })
     }
 
     fn start(mode: AgentMode, memory: AgentMemory) -> (AgentMachine, AgentStep) {

@@ -1,11 +1,13 @@
 //! Messages between a controller and the agent of a host.
 
 use model::Policy;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use workload::live::{CurveMark, CurveReport};
 
 /// The policies that a host is to enforce, and where their traffic comes from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Assignment {
     /// Identity of the cluster whose controller assigned this.
@@ -23,7 +25,7 @@ pub struct Assignment {
 }
 
 /// The policy of one server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerAssignment {
     pub server: String,
@@ -33,7 +35,7 @@ pub struct ServerAssignment {
 }
 
 /// The clients of a workload.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadClients {
     /// Name of the workload in the policy.
@@ -42,7 +44,7 @@ pub struct WorkloadClients {
 }
 
 /// A source of requests, with the meaning of `[[client]]` in a hosts file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClientPlace {
     /// Host that sends the requests; the server's if absent.
@@ -56,7 +58,7 @@ pub struct ClientPlace {
 }
 
 /// Use of an agent.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AgentMode {
     /// Says what an assignment would change, and changes nothing.
@@ -67,7 +69,7 @@ pub enum AgentMode {
 }
 
 /// Stages that a host can enforce.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Abilities {
     /// Servers of the host before which a proxy answers.
@@ -78,7 +80,7 @@ pub struct Abilities {
 
 /// Proof that a report was made after an answer of the controller, and that no later report has arrived. Reports that a
 /// network delays or repeats are thus told from those of a host that has lost its state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ticket {
     /// Run of the controller.
     pub run: u64,
@@ -87,7 +89,7 @@ pub struct Ticket {
 
 /// State of a host as its agent reports it. Versions of agent and controller may differ: both ignore fields that they
 /// do not know.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentReport {
     /// Cluster that the agent belongs to; absent before the first answer.
     pub cluster: Option<String>,
@@ -107,7 +109,7 @@ pub struct AgentReport {
 }
 
 /// Counters of the proxy before a server. They only rise, so that a lost report is made up for by the next.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerObservation {
     pub server: String,
     /// Identity of the counters; with another one they have begun at zero.
@@ -117,10 +119,14 @@ pub struct ServerObservation {
     /// Number of requests at the server.
     pub outstanding: u64,
     pub workloads: Vec<WorkloadCounters>,
+    /// Burst curves of what clients sent, after those that the controller has; absent if the proxy is of an older version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub curves: Option<CurveReport>,
 }
 
 /// Reads and writes of a workload since its proxy began to count, as the proxy saw them.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadCounters {
     /// Name of the workload in the policy.
     pub workload: String,
@@ -142,26 +148,30 @@ pub struct WorkloadCounters {
 }
 
 /// An assignment that could not be applied; the host enforces the one before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AssignmentRefusal {
     pub epoch: u64,
     pub reason: String,
 }
 
 /// Effect that an assignment would have.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
     pub epoch: u64,
     pub text: String,
 }
 
 /// Answer of the controller to a report.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentAnswer {
     pub cluster: String,
     pub ticket: Ticket,
     /// The host's assignment, if the report named another epoch.
     pub assignment: Option<Assignment>,
+    /// Burst curves that the controller has, by server.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub curves: BTreeMap<String, CurveMark>,
 }
 
 #[cfg(test)]

@@ -3,16 +3,20 @@
 use crate::error::ApiError;
 use crate::visits::Visits;
 use axum::http::StatusCode;
-use controller::{Controller, Event, RecordedEvent};
+use controller::{Alert, Controller, Event, RecordedEvent};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use store::Store;
 use tokio::sync::watch;
 
 /// A running cluster.
 #[derive(Debug)]
 pub struct Cluster {
+    /// Taken before the lock of `core`, and left when that is taken: the thread that waits for the lock is the next one, and
+    /// one that takes it again and again holds up another for no longer than once.
+    turn: Mutex<()>,
     core: Mutex<ClusterCore>,
     /// Number of events, for those that wait for news; `u64::MAX` at the end.
     changed: watch::Sender<u64>,
@@ -20,6 +24,8 @@ pub struct Cluster {
     /// Beginning of the clock of observations.
     began: Instant,
     pub(crate) visits: Visits,
+    /// End of the certificate, seconds since 1970; 0 without one.
+    certificate_end_s: AtomicU64,
 }
 
 /// Values that the lock protects.
@@ -37,10 +43,19 @@ impl Cluster {
         let (changed, _) = watch::channel(controller.state().seq);
         let core = Mutex::new(ClusterCore { controller, store, broken: None });
         let visits = Visits::default();
-        Self { core, changed, folder: folder.to_owned(), began: Instant::now(), visits }
+        Self {
+            turn: Mutex::default(),
+            core,
+            changed,
+            folder: folder.to_owned(),
+            began: Instant::now(),
+            visits,
+            certificate_end_s: AtomicU64::new(0),
+        }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, ClusterCore> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         // After a panic memory may be behind the history: the lock stays poisoned, and `commit` refuses.
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -103,6 +118,45 @@ impl Cluster {
     /// Returns the instant of observations: nanoseconds since the controller began.
     pub(crate) fn instant(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// Returns the number of events; `None` when the service ends.
+    pub fn position(&self) -> Option<u64> {
+        Some(*self.changed.borrow()).filter(|news| *news != u64::MAX)
+    }
+
+    /// Returns changes of alerts after a position, of at most `limit` events, and true if some before them were forgotten.
+    pub fn alerts_after(&self, seq: u64, limit: usize) -> (Vec<Alert>, bool) {
+        self.lock().controller.state().alerts_after(seq, limit)
+    }
+
+    /// Returns the identity of the cluster.
+    pub fn identity(&self) -> String {
+        self.lock().controller.state().cluster.clone()
+    }
+
+    /// Records agents that have not reported for this long.
+    pub(crate) fn note_silence(&self, silence_max: Duration) {
+        let silence_max = u64::try_from(silence_max.as_nanos()).unwrap_or(u64::MAX);
+        let mut core = self.lock();
+        let events = core.controller.silent_agents(self.instant(), silence_max);
+        // An event that cannot be stored now is found again at the next look.
+        let _ = self.commit(&mut core, events);
+    }
+
+    /// Records the end of the certificate, with a sentence if that is soon; `None` without a certificate.
+    pub(crate) fn note_certificate(&self, certificate: Option<(Duration, Option<String>)>) {
+        let end = certificate.as_ref().map_or(0, |(end, _)| end.as_secs());
+        self.certificate_end_s.store(end, Ordering::Relaxed);
+        let complaint = certificate.and_then(|(_, complaint)| complaint);
+        let mut core = self.lock();
+        let event = core.controller.certificate_alert(complaint.as_deref());
+        let _ = self.commit(&mut core, event);
+    }
+
+    /// Returns the end of the certificate, seconds since 1970; `None` without one.
+    pub(crate) fn certificate_end_s(&self) -> Option<u64> {
+        Some(self.certificate_end_s.load(Ordering::Relaxed)).filter(|end| *end > 0)
     }
 
     pub(crate) fn folder(&self) -> &Path {

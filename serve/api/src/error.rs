@@ -1,10 +1,13 @@
 //! Errors as HTTP answers: a status, and a sentence with what to do.
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::body::to_bytes;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use controller::CommandError;
 use model::OperationError;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::StoreError;
 
@@ -16,9 +19,11 @@ pub struct ApiError {
 }
 
 /// The body of an error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ErrorDocument {
+    /// A sentence.
     error: String,
+    /// Advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
 }
@@ -62,6 +67,35 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         (self.status, Json(self.document)).into_response()
     }
+}
+
+/// Longest text of an error that becomes a document, bytes.
+const TEXT_MAX: usize = 64 << 10;
+
+/// Gives errors that no handler saw, such as a body that is not JSON, the form of all others.
+pub(crate) async fn errors_as_json(response: Response) -> Response {
+    let status = response.status();
+    let media_type = response.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    let is_document = media_type.is_some_and(|media_type| !media_type.starts_with(b"text/plain"));
+    if !status.is_client_error() || is_document {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    let text = to_bytes(body, TEXT_MAX).await.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let error = match (status, text.trim()) {
+        (StatusCode::NOT_FOUND, "") => ApiError::unknown("there is nothing at this address"),
+        (StatusCode::METHOD_NOT_ALLOWED, "") => {
+            ApiError::new(status, "this address does not take this method")
+        }
+        (_, text) => ApiError::new(status, text),
+    };
+    let mut answer = error.into_response();
+    // Such as `Allow`.
+    for (name, value) in &parts.headers {
+        answer.headers_mut().entry(name).or_insert_with(|| value.clone());
+    }
+    answer
 }
 
 impl From<CommandError> for ApiError {

@@ -8,6 +8,11 @@ pub const BODY_MAX: usize = 4 << 20;
 pub const REPORT_MAX: usize = 64 << 20;
 /// Largest trace, bytes as sent.
 pub const TRACE_MAX: usize = 64 << 20;
+/// Most bytes of a refused request that are received before it is answered, and the time for it.
+pub(crate) const REFUSED_BODY_MAX: usize = 80 << 20;
+pub(crate) const REFUSED_BODY_TIME: Duration = Duration::from_secs(10);
+/// Time between two parts of a trace that is sent.
+pub(crate) const TRACE_PART_MAX: Duration = Duration::from_secs(30);
 /// Time in which a client has to take what was sent to it. Then its connection is closed.
 pub(crate) const UNREAD_MAX: Duration = Duration::from_secs(30);
 /// Streams of events at a time, and sessions of browsers, of one token.
@@ -16,3 +21,11 @@ pub(crate) const VISITS_MAX: usize = 32;
 pub(crate) const SESSION: Duration = Duration::from_secs(12 * 60 * 60);
 /// Rows of a list on one page.
 pub(crate) const ROWS_MAX: usize = 200;
+/// Time for the handshake of TLS.
+pub(crate) const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// Time for the answer to a client that speaks HTTP without TLS.
+pub(crate) const PLAIN_MAX: Duration = Duration::from_secs(1);
+/// Time between two looks at the files of certificate and key.
+pub(crate) const CERTIFICATE_LOOK: Duration = Duration::from_secs(5);
+/// Time between two looks for silent agents.
+pub(crate) const AGENT_LOOK: Duration = Duration::from_secs(5);

@@ -1,29 +1,35 @@
 //! Observations of the requests of workloads: as JSON, and as metrics.
 
 use crate::caller::Caller;
+use crate::documents::ObservationPage;
 use crate::error::ApiError;
 use crate::handler::{Shared, blocking};
-use crate::metrics_page::metrics_page;
-
+use crate::metrics_page::ClusterMetrics;
+use crate::routes::NameQuery;
+use crate::turns::each_workload;
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use controller::WorkloadObservation;
+
+/// Observations of one page.
+const PAGE_MAX: usize = 100;
 
 pub(crate) async fn list_observations(
     caller: Caller,
     State(cluster): Shared,
-) -> Result<Json<Vec<WorkloadObservation>>, ApiError> {
+    Query(query): Query<NameQuery>,
+) -> Result<Json<ObservationPage>, ApiError> {
     let seen = caller.sees()?;
     blocking(move || {
-        let core = cluster.lock();
-        let state = core.controller.state();
         let now = cluster.instant();
-        let is_seen = |tenant: &str| seen.as_ref().is_none_or(|seen| seen == tenant);
-        let own = state.workloads().filter(|(_, workload)| is_seen(&workload.request.tenant));
-        let observations = core.controller.observations();
-        Ok(Json(own.map(|(id, workload)| observations.of(id, workload, now)).collect()))
+        let limit = query.limit.clamp(1, PAGE_MAX);
+        let mut observations = Vec::new();
+        let next =
+            each_workload(&cluster, seen.as_deref(), query.after, limit, |controller, id, workload| {
+                observations.push(controller.observations().of(controller.state(), id, workload, now));
+            });
+        Ok(Json(ObservationPage { observations, next }))
     })
     .await
 }
@@ -33,9 +39,6 @@ pub(crate) async fn show_metrics(
     State(cluster): Shared,
 ) -> Result<impl IntoResponse, ApiError> {
     caller.scrapes()?;
-    let page = blocking(move || {
-        let collected = metrics_page(&cluster.lock().controller, cluster.instant());
-        Ok(metrics::exposition(collected))
-    });
+    let page = blocking(move || Ok(metrics::exposition(ClusterMetrics::collect(&cluster))));
     Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], page.await?))
 }

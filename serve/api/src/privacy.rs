@@ -12,7 +12,7 @@ const WITHDRAWN: &str = "a host could not apply the policy; operators see its re
 
 /// Returns a decision as a tenant reads it; all of it for `None`, an operator.
 pub(crate) fn decision_for(seen: Option<&str>, decision: DecisionDocument) -> DecisionDocument {
-    if seen.is_none() || decision.answer != "withdrawn" {
+    if seen.is_none() || !decision.answer.ends_with("withdrawn") {
         return decision;
     }
     DecisionDocument { reason: Some(WITHDRAWN.to_owned()), ..decision }

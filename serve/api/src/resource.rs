@@ -10,7 +10,7 @@ use axum::Json;
 use axum::http::header::{ETAG, IF_MATCH};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use controller::{ClusterState, Command};
+use controller::{ClusterState, Command, WorkloadState};
 use std::sync::Arc;
 
 /// A description that is replaced.
@@ -59,19 +59,28 @@ impl Resource {
 
     /// Refuses a change of another description than the one that the client read.
     fn check(self, state: &ClusterState, headers: &HeaderMap) -> Result<(), ApiError> {
-        let mut wanted = headers.get_all(IF_MATCH).into_iter().peekable();
-        if wanted.peek().is_none() {
-            return Ok(());
-        }
-        let tag = self.tag(state);
-        let tags = wanted.filter_map(|value| value.to_str().ok()).flat_map(|tags| tags.split(','));
-        if tags.map(str::trim).any(|wanted| wanted == tag || wanted == "*" && self.exists(state)) {
+        if matches(headers, &self.tag(state), self.exists(state)) {
             return Ok(());
         }
         let message = format!("{} have changed since they were read; nothing was replaced", self.name());
         Err(ApiError::new(StatusCode::PRECONDITION_FAILED, message)
             .hint("another operator was faster: read them again, and repeat the change"))
     }
+}
+
+/// Returns the entity tag of the promise of a workload: each admission and renewal begins another.
+pub(crate) fn promise_tag(id: u64, workload: &WorkloadState) -> String {
+    format!("\"{id}-{}\"", workload.covered.renewed_by.unwrap_or(id))
+}
+
+/// Returns true unless a client wants a thing with another tag than this one, or one that exists.
+pub(crate) fn matches(headers: &HeaderMap, tag: &str, exists: bool) -> bool {
+    let mut wanted = headers.get_all(IF_MATCH).into_iter().peekable();
+    if wanted.peek().is_none() {
+        return true;
+    }
+    let mut tags = wanted.filter_map(|value| value.to_str().ok()).flat_map(|tags| tags.split(','));
+    tags.any(|wanted| wanted.trim() == tag || wanted.trim() == "*" && exists)
 }
 
 /// Replaces a description by a command, if it is the one that the client read. Answers with the new tag.

@@ -1,34 +1,32 @@
-//! The paths of the interface.
+//! Handlers of the operations.
 
 use crate::caller::Caller;
 use crate::cluster::{Cluster, ClusterCore};
 use crate::documents::{
     AgentDocument, DecisionDocument, DecisionPage, EventPage, IssuedToken, ServerDocument, TokenDocument,
-    TokenRequest, TraceDocument, WorkloadDocument, WorkloadQuestion,
+    TokenRequest, TraceDocument, WorkloadDocument, WorkloadPage, WorkloadQuestion,
 };
 use crate::error::ApiError;
 use crate::handler::{Shared, blocking};
-use crate::limits::{BODY_MAX, REPORT_MAX, TRACE_MAX};
-use crate::observations::{list_observations, show_metrics};
-use crate::pages;
+use crate::idempotency::{idempotency_key, used_key};
 use crate::privacy::{decision_for, derivation_for};
-use crate::resource::{Resource, replace};
+use crate::resource::{Resource, promise_tag, replace};
 use crate::secret::{hash_of_secret, new_secret};
 use crate::uploads::{Upload, profiles};
-use crate::watch::watch;
 use agent::{AgentAnswer, AgentReport, ClientPlace, WorkloadClients, hosts_file};
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, Query, State};
+use axum::http::header::ETAG;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::Response;
-use axum::routing::{delete, get, post, put};
-use axum::{Json, Router};
+use axum::response::{IntoResponse as _, Response};
 use controller::{
     ClassesDescription, Command, Event, HostsDescription, NetworkEnforcement, ReportOutcome, ServerPlace,
     TokenRecord, WorkloadRequest, full_name,
 };
 use enforce::deployment::Deployment;
 use model::Policy;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,36 +34,12 @@ use tokio::time::{Instant, timeout_at};
 
 /// Longest wait for news, seconds.
 const WAIT_MAX_S: u64 = 60;
-/// Decisions and events of one page.
+/// Workloads, decisions and events of one page.
 const PAGE_MAX: usize = 1000;
+/// Workloads that are described under one lock.
+const LOCKED_MAX: usize = 100;
 
-pub(crate) fn routes(cluster: Arc<Cluster>) -> Router {
-    let traces = post(send_trace).layer(DefaultBodyLimit::max(TRACE_MAX));
-    Router::new()
-        .route("/healthz", get(health))
-        .route("/v1/classes", put(describe_classes).get(show_classes))
-        .route("/v1/hosts", put(describe_hosts).get(show_hosts))
-        .route("/v1/servers", get(list_servers))
-        .route("/v1/servers/{server}/policy", get(show_policy))
-        .route("/v1/agents", get(list_agents))
-        .route("/v1/observations", get(list_observations))
-        .route("/metrics", get(show_metrics))
-        .route("/v1/workloads", post(request).get(list_workloads))
-        .route("/v1/what-if", post(what_if))
-        .route("/v1/workloads/{tenant}/{name}", get(show_workload).delete(remove))
-        .route("/v1/decisions", get(list_decisions))
-        .route("/v1/events", get(list_events))
-        .route("/v1/watch", get(watch))
-        .route("/v1/tokens", post(issue_token).get(list_tokens))
-        .route("/v1/tokens/{name}", delete(revoke_token))
-        .merge(pages::routes())
-        .layer(DefaultBodyLimit::max(BODY_MAX))
-        .route("/v1/agent/report", post(report).layer(DefaultBodyLimit::max(REPORT_MAX)))
-        .route("/v1/traces", traces)
-        .with_state(cluster)
-}
-
-async fn health(State(cluster): Shared) -> (StatusCode, &'static str) {
+pub(crate) async fn health(State(cluster): Shared) -> (StatusCode, &'static str) {
     if cluster.is_healthy() {
         (StatusCode::OK, "ok\n")
     } else {
@@ -73,7 +47,7 @@ async fn health(State(cluster): Shared) -> (StatusCode, &'static str) {
     }
 }
 
-async fn describe_classes(
+pub(crate) async fn describe_classes(
     caller: Caller,
     State(cluster): Shared,
     headers: HeaderMap,
@@ -83,18 +57,19 @@ async fn describe_classes(
     replace(cluster, headers, Resource::Classes, Command::DescribeClasses(described)).await
 }
 
-async fn show_classes(caller: Caller, State(cluster): Shared) -> Result<Response, ApiError> {
+pub(crate) async fn show_classes(caller: Caller, State(cluster): Shared) -> Result<Response, ApiError> {
     caller.sees()?;
     Ok(Resource::Classes.show(cluster.lock().controller.state()))
 }
 
-#[derive(Deserialize)]
-struct HostsQuery {
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct HostsQuery {
+    /// Keeper of the limits of networks.
     #[serde(default)]
     network: NetworkEnforcement,
 }
 
-async fn describe_hosts(
+pub(crate) async fn describe_hosts(
     caller: Caller,
     State(cluster): Shared,
     Query(query): Query<HostsQuery>,
@@ -121,7 +96,7 @@ async fn describe_hosts(
     replace(cluster, headers, Resource::Hosts, Command::DescribeHosts(described)).await
 }
 
-async fn show_hosts(caller: Caller, State(cluster): Shared) -> Result<Response, ApiError> {
+pub(crate) async fn show_hosts(caller: Caller, State(cluster): Shared) -> Result<Response, ApiError> {
     caller.operates()?;
     Ok(Resource::Hosts.show(cluster.lock().controller.state()))
 }
@@ -137,12 +112,15 @@ async fn command(cluster: Arc<Cluster>, command: Command) -> Result<StatusCode, 
     .await
 }
 
-async fn list_servers(caller: Caller, State(cluster): Shared) -> Result<Json<Vec<ServerDocument>>, ApiError> {
+pub(crate) async fn list_servers(
+    caller: Caller,
+    State(cluster): Shared,
+) -> Result<Json<Vec<ServerDocument>>, ApiError> {
     caller.operates()?;
     Ok(Json(cluster.lock().controller.state().servers().map(Into::into).collect()))
 }
 
-async fn show_policy(
+pub(crate) async fn show_policy(
     caller: Caller,
     State(cluster): Shared,
     Path(server): Path<String>,
@@ -154,7 +132,10 @@ async fn show_policy(
     Ok(Json(view.decided.clone()))
 }
 
-async fn list_agents(caller: Caller, State(cluster): Shared) -> Result<Json<Vec<AgentDocument>>, ApiError> {
+pub(crate) async fn list_agents(
+    caller: Caller,
+    State(cluster): Shared,
+) -> Result<Json<Vec<AgentDocument>>, ApiError> {
     caller.operates()?;
     let core = cluster.lock();
     let state = core.controller.state();
@@ -175,9 +156,9 @@ async fn list_agents(caller: Caller, State(cluster): Shared) -> Result<Json<Vec<
     Ok(Json(agents))
 }
 
-#[derive(Deserialize)]
-struct WaitQuery {
-    /// Seconds to wait for news.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct WaitQuery {
+    /// Seconds to wait for news, at most 60.
     #[serde(default)]
     wait_s: u64,
 }
@@ -188,7 +169,7 @@ impl WaitQuery {
     }
 }
 
-async fn report(
+pub(crate) async fn report(
     caller: Caller,
     State(cluster): Shared,
     Query(query): Query<WaitQuery>,
@@ -229,32 +210,35 @@ async fn report(
     Ok(Json(cluster.lock().controller.answer(&host, applied)))
 }
 
-#[derive(Deserialize)]
-struct TraceQuery {
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct TraceQuery {
     /// File name, whose ending tells formats apart.
     #[serde(default)]
     file: String,
+    /// Tenant, for operators; otherwise that of the token.
     tenant: Option<String>,
 }
 
-async fn send_trace(
+pub(crate) async fn send_trace(
     caller: Caller,
     State(cluster): Shared,
     Query(query): Query<TraceQuery>,
-    body: Bytes,
+    body: Body,
 ) -> Result<Json<TraceDocument>, ApiError> {
     let tenant = caller.tenant(query.tenant.as_deref())?;
+    let asked = Arc::clone(&cluster);
+    // A decision may hold the lock.
+    let profiles = blocking(move || Ok(profiles(asked.lock().controller.state()))).await?;
+    if profiles.is_empty() {
+        return Err(ApiError::new(
+            StatusCode::CONFLICT,
+            "an operator has to describe classes of servers first",
+        ));
+    }
+    let upload = Upload::receive(&cluster, &query.file, body).await?;
     blocking(move || {
-        let profiles = profiles(cluster.lock().controller.state());
-        if profiles.is_empty() {
-            return Err(ApiError::new(
-                StatusCode::CONFLICT,
-                "an operator has to describe classes of servers first",
-            ));
-        }
-        let upload = Upload::receive(&cluster, &query.file, &body)?;
-        let trace = blake3::hash(&body).to_hex().to_string();
         let footprints = upload.footprints(&profiles)?;
+        let trace = upload.hash;
         cluster.lock().store.keep_trace(&tenant, &trace, &footprints)?;
         let requests = footprints.values().next().map_or(0, workload::Footprint::requests);
         Ok(Json(TraceDocument { trace, requests, classes: footprints.into_keys().collect() }))
@@ -262,28 +246,21 @@ async fn send_trace(
     .await
 }
 
-async fn request(
+pub(crate) async fn request(
     caller: Caller,
     State(cluster): Shared,
     headers: HeaderMap,
     Json(question): Json<WorkloadQuestion>,
 ) -> Result<Json<DecisionDocument>, ApiError> {
     let tenant = caller.tenant(question.tenant.as_deref())?;
-    let key = headers.get("idempotency-key").map(|key| key.to_str().map(str::to_owned));
-    let key = key.transpose().map_err(|_| ApiError::invalid("idempotency-key: expected ASCII characters"))?;
-    if key.as_ref().is_some_and(|key| key.is_empty() || key.len() > 200) {
-        return Err(ApiError::invalid("idempotency-key: expected 1 to 200 characters"));
-    }
+    let key = idempotency_key(&headers)?;
     blocking(move || {
         let mut core = cluster.lock();
         if let Some(key) = &key
             && let Some(decision) = core.controller.state().decision_of_key(&tenant, key)
         {
-            if decision.name != question.name {
-                return Err(ApiError::new(
-                    StatusCode::CONFLICT,
-                    "idempotency-key: it was used for another request",
-                ));
+            if decision.name != question.name || decision.answer.is_on_renewal() {
+                return Err(used_key());
             }
             return Ok(Json(DecisionDocument::new(core.controller.state(), decision)));
         }
@@ -296,7 +273,7 @@ async fn request(
     .await
 }
 
-async fn what_if(
+pub(crate) async fn what_if(
     caller: Caller,
     State(cluster): Shared,
     Json(question): Json<WorkloadQuestion>,
@@ -324,6 +301,10 @@ async fn what_if(
                     server: admission.change.server.clone(),
                     bound_s: admission.bound_s,
                     standing: "gone".to_owned(),
+                    covers: "the trace".to_owned(),
+                    renewed_by: None,
+                    renewing: false,
+                    verdict: None,
                     assumptions: admission.assumptions.clone(),
                     derivation: Some(derivation_for(seen.as_deref(), admission.derivation.clone())),
                 }),
@@ -379,46 +360,76 @@ fn check_clients(request: &WorkloadRequest) -> Result<(), ApiError> {
         .map_err(|error| ApiError::invalid(format_args!("clients: {}", error.message)))
 }
 
-async fn list_workloads(
-    caller: Caller,
-    State(cluster): Shared,
-) -> Result<Json<Vec<WorkloadDocument>>, ApiError> {
-    let seen = caller.sees()?;
-    let core = cluster.lock();
-    let state = core.controller.state();
-    let own =
-        state.workloads().filter(|(_, it)| seen.as_ref().is_none_or(|tenant| it.request.tenant == *tenant));
-    Ok(Json(own.map(|(id, workload)| WorkloadDocument::new(state, id, workload)).collect()))
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct NameQuery {
+    /// Name, `TENANT/NAME`, after which the page begins.
+    #[serde(default)]
+    pub(crate) after: String,
+    /// Maximum number of entries; a page may have fewer.
+    #[serde(default = "page_max")]
+    pub(crate) limit: usize,
 }
 
-async fn show_workload(
+pub(crate) async fn list_workloads(
+    caller: Caller,
+    State(cluster): Shared,
+    Query(query): Query<NameQuery>,
+) -> Result<Json<WorkloadPage>, ApiError> {
+    let seen = caller.sees()?;
+    blocking(move || {
+        let limit = query.limit.clamp(1, PAGE_MAX);
+        let mut workloads = Vec::new();
+        let mut after = query.after;
+        let mut has_more = true;
+        while has_more && workloads.len() < limit {
+            // Others take the lock between these parts.
+            let core = cluster.lock();
+            let state = core.controller.state();
+            let mut rest = state.workloads_after(seen.as_deref(), &after);
+            let mut last = None;
+            for (name, id, workload) in rest.by_ref().take(LOCKED_MAX.min(limit - workloads.len())) {
+                workloads.push(WorkloadDocument::new(state, id, workload));
+                last = Some(name.to_owned());
+            }
+            has_more = rest.next().is_some();
+            after = last.unwrap_or(after);
+        }
+        Ok(Json(WorkloadPage { workloads, next: has_more.then_some(after) }))
+    })
+    .await
+}
+
+pub(crate) async fn show_workload(
     caller: Caller,
     State(cluster): Shared,
     Path((tenant, name)): Path<(String, String)>,
     Query(query): Query<WaitQuery>,
-) -> Result<Json<WorkloadDocument>, ApiError> {
+) -> Result<Response, ApiError> {
     let tenant = caller.tenant(Some(&tenant))?;
     let seen = caller.sees()?;
     let mut news = cluster.watch();
     let until = query.until();
     loop {
-        let document = {
+        let (tag, document) = {
             let core = cluster.lock();
             let state = core.controller.state();
             let (id, workload) = state.find(&tenant, &name).ok_or_else(|| {
                 ApiError::unknown(format_args!("tenant '{tenant}' has no workload '{}'", name.escape_debug()))
             })?;
             let derivation = derivation_for(seen.as_deref(), workload.derivation.clone());
-            WorkloadDocument::new(state, id, workload).with_derivation(derivation)
+            (
+                promise_tag(id, workload),
+                WorkloadDocument::new(state, id, workload).with_derivation(derivation),
+            )
         };
         let is_over = document.standing == "enforced" || *news.borrow_and_update() == u64::MAX;
         if is_over || timeout_at(until, news.changed()).await.is_err() {
-            return Ok(Json(document));
+            return Ok(([(ETAG, tag)], Json(document)).into_response());
         }
     }
 }
 
-async fn remove(
+pub(crate) async fn remove(
     caller: Caller,
     State(cluster): Shared,
     Path((tenant, name)): Path<(String, String)>,
@@ -427,10 +438,12 @@ async fn remove(
     command(cluster, Command::Remove { tenant, name }).await
 }
 
-#[derive(Deserialize)]
-struct PageQuery {
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct PageQuery {
+    /// Position in the history after which the page begins.
     #[serde(default)]
     after: u64,
+    /// Number of entries, at most 1000.
     #[serde(default = "page_max")]
     limit: usize,
 }
@@ -439,7 +452,7 @@ fn page_max() -> usize {
     PAGE_MAX
 }
 
-async fn list_decisions(
+pub(crate) async fn list_decisions(
     caller: Caller,
     State(cluster): Shared,
     Query(query): Query<PageQuery>,
@@ -464,7 +477,7 @@ async fn list_decisions(
     Ok(Json(DecisionPage { decisions, next }))
 }
 
-async fn list_events(
+pub(crate) async fn list_events(
     caller: Caller,
     State(cluster): Shared,
     Query(query): Query<PageQuery>,
@@ -480,7 +493,7 @@ async fn list_events(
     .await
 }
 
-async fn issue_token(
+pub(crate) async fn issue_token(
     caller: Caller,
     State(cluster): Shared,
     Json(request): Json<TokenRequest>,
@@ -493,12 +506,15 @@ async fn issue_token(
     Ok(Json(IssuedToken { name: request.name, token }))
 }
 
-async fn list_tokens(caller: Caller, State(cluster): Shared) -> Result<Json<Vec<TokenDocument>>, ApiError> {
+pub(crate) async fn list_tokens(
+    caller: Caller,
+    State(cluster): Shared,
+) -> Result<Json<Vec<TokenDocument>>, ApiError> {
     caller.operates()?;
     Ok(Json(cluster.lock().controller.state().tokens().map(Into::into).collect()))
 }
 
-async fn revoke_token(
+pub(crate) async fn revoke_token(
     caller: Caller,
     State(cluster): Shared,
     Path(name): Path<String>,

@@ -2,34 +2,44 @@
 
 use crate::cluster::Cluster;
 use crate::error::ApiError;
-use crate::limits::TRACE_MAX;
-use axum::body::Bytes;
+use crate::limits::{TRACE_MAX, TRACE_PART_MAX};
+use axum::body::{Body, Bytes};
+use axum::http::StatusCode;
 use controller::ClusterState;
+use futures_util::StreamExt as _;
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 use trace::OpenOptions;
 use workload::device::{NetworkModel, StorageProfile};
 use workload::{Footprint, FootprintBuilder};
 
-/// A trace on its way.
+/// Parts of a trace that wait for the disk.
+const PARTS_MAX: usize = 8;
+
+/// A trace that was received.
 pub(crate) struct Upload {
-    path: PathBuf,
+    file: UploadFile,
+    /// Hash of its bytes, in hexadecimal digits.
+    pub(crate) hash: String,
 }
 
-impl Drop for Upload {
+/// The file of a trace, for as long as it is needed.
+struct UploadFile(PathBuf);
+
+impl Drop for UploadFile {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 
 impl Upload {
-    /// Writes a trace to a file whose name ends as the sender's, because endings tell formats apart.
-    pub(crate) fn receive(cluster: &Cluster, name: &str, body: &Bytes) -> Result<Self, ApiError> {
+    /// Writes a trace to a file as it comes. The name of the file ends as the sender's, because endings tell formats apart.
+    pub(crate) async fn receive(cluster: &Cluster, name: &str, body: Body) -> Result<Self, ApiError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        if body.is_empty() || body.len() > TRACE_MAX {
-            return Err(ApiError::invalid(format_args!("a trace has 1 to {TRACE_MAX} bytes")));
-        }
         let name: String = Path::new(name)
             .file_name()
             .unwrap_or_default()
@@ -38,14 +48,24 @@ impl Upload {
             .filter(|next| next.is_ascii_alphanumeric() || "._-".contains(*next))
             .take(100)
             .collect();
-        let folder = cluster.folder().join("uploads");
-        let failed =
-            |error: std::io::Error| ApiError::invalid(format_args!("the trace cannot be kept: {error}"));
+        let folder = uploads(cluster.folder());
+        let failed = |error: std::io::Error| {
+            let message = format!("the trace cannot be kept: {error}");
+            ApiError::new(StatusCode::INSUFFICIENT_STORAGE, message)
+        };
         std::fs::create_dir_all(&folder).map_err(failed)?;
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let upload = Self { path: folder.join(format!("{number}-{name}")) };
-        std::fs::write(&upload.path, body).map_err(failed)?;
-        Ok(upload)
+        let file = UploadFile(folder.join(format!("{number}-{name}")));
+        // The disk may be slow, so a thread of its own writes; a client that sends faster waits.
+        let (parts, received) = mpsc::channel::<Bytes>(PARTS_MAX);
+        let writing = tokio::task::spawn_blocking(move || -> std::io::Result<Self> {
+            let hash = file.write(received)?;
+            Ok(Self { file, hash })
+        });
+        let sent = send_parts(body, parts).await;
+        let written = writing.await.expect("it does not panic");
+        sent?;
+        written.map_err(failed)
     }
 
     /// Reads the trace for devices, by class.
@@ -54,14 +74,14 @@ impl Upload {
         profiles: &[(String, StorageProfile)],
     ) -> Result<BTreeMap<String, Footprint>, ApiError> {
         let wrong = |error: trace::TraceError| {
-            let text = error.to_string().replace(&*self.path.to_string_lossy(), "the trace");
+            let text = error.to_string().replace(&*self.file.0.to_string_lossy(), "the trace");
             ApiError::invalid(text).hint(error.hint())
         };
         let mut builders: Vec<FootprintBuilder> = Vec::new();
         for (_, profile) in profiles {
             builders.push(FootprintBuilder::new(NetworkModel::default(), profile));
         }
-        for request in trace::open(&self.path, &OpenOptions::default()).map_err(wrong)? {
+        for request in trace::open(&self.file.0, &OpenOptions::default()).map_err(wrong)? {
             let request = request.map_err(wrong)?;
             for builder in &mut builders {
                 builder
@@ -79,7 +99,79 @@ impl Upload {
     }
 }
 
+impl UploadFile {
+    /// Writes parts to the file, and returns their hash.
+    fn write(&self, mut parts: mpsc::Receiver<Bytes>) -> std::io::Result<String> {
+        let mut file = std::fs::File::create(&self.0)?;
+        let mut hasher = blake3::Hasher::new();
+        while let Some(part) = parts.blocking_recv() {
+            hasher.update(&part);
+            file.write_all(&part)?;
+        }
+        Ok(hasher.finalize().to_hex().to_string())
+    }
+}
+
+/// Passes the parts of a trace on.
+///
+/// # Errors
+/// If there are none or too many bytes, or the client stops sending.
+async fn send_parts(body: Body, parts: mpsc::Sender<Bytes>) -> Result<(), ApiError> {
+    let mut body = body.into_data_stream();
+    let mut received = 0;
+    loop {
+        let next = timeout(TRACE_PART_MAX, body.next()).await.map_err(|_| {
+            let waited = TRACE_PART_MAX.as_secs();
+            ApiError::new(
+                StatusCode::REQUEST_TIMEOUT,
+                format_args!("no part of the trace came for {waited} s"),
+            )
+        })?;
+        let Some(part) = next else { break };
+        let part =
+            part.map_err(|error| ApiError::invalid(format_args!("the trace did not come whole: {error}")))?;
+        received += part.len();
+        if received > TRACE_MAX {
+            let message = format!("a trace has at most {} MiB as it is sent", TRACE_MAX >> 20);
+            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+                .hint("compress it as .zst, .gz or Parquet, or send a shorter one"));
+        }
+        if parts.send(part).await.is_err() {
+            // It cannot be written, and the writer says why.
+            return Ok(());
+        }
+    }
+    if received == 0 { Err(ApiError::invalid("the trace is empty")) } else { Ok(()) }
+}
+
+/// Deletes what a run that was killed has left of traces.
+pub(crate) fn forget_uploads(folder: &Path) {
+    // If it cannot be deleted, it costs space and nothing else.
+    let _ = std::fs::remove_dir_all(uploads(folder));
+}
+
+fn uploads(folder: &Path) -> PathBuf {
+    folder.join("uploads")
+}
+
 /// Returns the devices of all classes.
 pub(crate) fn profiles(state: &ClusterState) -> Vec<(String, StorageProfile)> {
     state.kinds().map(|(name, kind)| (name.to_owned(), kind.profile().clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_stays_of_a_killed_run() {
+        let folder = std::env::temp_dir().join(format!("tailwright-uploads-{}", std::process::id()));
+        std::fs::create_dir_all(uploads(&folder)).expect("a folder");
+        std::fs::write(uploads(&folder).join("0-half.csv"), "0,").expect("a file");
+        std::fs::write(folder.join("history.db"), "").expect("a file");
+        forget_uploads(&folder);
+        assert!(!uploads(&folder).exists() && folder.join("history.db").exists());
+        forget_uploads(&folder);
+        std::fs::remove_dir_all(&folder).expect("it is there");
+    }
 }

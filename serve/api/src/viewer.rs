@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 /// Name of the cookie with the secret of a session.
 pub(crate) const SESSION_COOKIE: &str = "tailwright-session";
+/// Name of the header by which proxies say how their client speaks.
+pub(crate) const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
 /// A reader with the rights of an operator or a tenant.
 #[derive(Debug, Clone)]

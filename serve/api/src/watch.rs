@@ -18,6 +18,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use futures_util::Stream;
 use futures_util::stream::unfold;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -32,7 +33,7 @@ const RETRY: Duration = Duration::from_secs(1);
 /// Decisions of a tenant that are read at a time.
 const DECISIONS_MAX: usize = 64;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 pub(crate) struct WatchQuery {
     /// Position in the history after which the stream begins; the present one by default.
     after: Option<u64>,

@@ -44,6 +44,13 @@ fn main() -> ExitCode {
         total(|report| report.promised),
         reports.iter().map(|report| report.converged_ns).max().unwrap_or(0) as f64 / 1e9,
     );
+    println!(
+        "{} promises made larger, {} in part given back, {} kept as they were; {} renewals taken back",
+        total(|report| report.renewed),
+        total(|report| report.given_back),
+        total(|report| report.kept),
+        total(|report| report.renewals_withdrawn),
+    );
     for fault in Fault::ALL {
         let count: u64 = reports.iter().filter_map(|report| report.faults.get(&fault)).sum();
         println!("{count:>12} {fault:?}");

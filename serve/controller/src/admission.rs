@@ -153,7 +153,8 @@ impl ClusterState {
         }
     }
 
-    /// Returns a policy without workloads that leave or have left. The limits of the others stay, and are not checked again.
+    /// Returns a policy without workloads that leave or have left. The limits of the others stay, so their bounds do
+    /// not grow.
     fn present_part(&self, policy: &Policy, members: &[u64], leaving: &BTreeSet<u64>) -> Policy {
         let mut part = policy.clone();
         part.workloads.clear();
@@ -240,7 +241,7 @@ impl ClusterState {
     }
 
     /// Refuses a host whose agent cannot keep what would rest on it: storage of `server`, or else the network.
-    fn check_agent(&self, host: &str, server: Option<&str>) -> Result<(), String> {
+    pub(crate) fn check_agent(&self, host: &str, server: Option<&str>) -> Result<(), String> {
         let Some((mode, abilities)) = self.hosts.get(host).and_then(|host| host.agent.as_ref()) else {
             return Err(format!("no agent has reported from host '{host}'"));
         };

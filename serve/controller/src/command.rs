@@ -2,6 +2,7 @@
 
 use crate::event::{ClassesDescription, HostsDescription, TokenRecord, WorkloadRequest};
 use std::fmt;
+use units::Nanos;
 
 /// A command; an accepted one becomes events.
 #[derive(Debug, Clone)]
@@ -11,7 +12,26 @@ pub enum Command {
     IssueToken(TokenRecord),
     RevokeToken { name: String },
     Request(Box<WorkloadRequest>),
+    Renew(RenewalRequest),
     Remove { tenant: String, name: String },
+}
+
+/// Least observation before a promise is made smaller, unless the tenant says otherwise.
+pub const GIVE_BACK_OBSERVED_MIN: Nanos = Nanos(24 * 3_600 * 1_000_000_000);
+
+/// A request for a renewal.
+#[derive(Debug, Clone)]
+pub struct RenewalRequest {
+    pub tenant: String,
+    pub name: String,
+    /// True to give back what the live traffic does not need.
+    pub gives_back: bool,
+    /// Least observation for a renewal.
+    pub observed_min: Nanos,
+    /// Key of the tenant by which a repeated request is told from a new one.
+    pub key: Option<String>,
+    /// Instant of the observations that decide.
+    pub now: u64,
 }
 
 /// A command that changes nothing, with the reason.

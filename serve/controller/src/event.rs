@@ -3,18 +3,20 @@
 //! An event holds what was decided, not only what was asked, so that reading a history decides nothing again and a
 //! later version of the planner does not change the past.
 
+use crate::alert::{AlertKind, AlertState};
 use crate::observed::ObservedVerdict;
 use agent::{Abilities, AgentMode, ClientPlace};
 use model::{Policy, ServerClass, Slo};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use workload::Footprint;
 
 /// Version of [`Event`] that is written. Readers know this one and all before.
-pub const EVENT_VERSION: u32 = 2;
+pub const EVENT_VERSION: u32 = 3;
 
 /// An event as stored.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedEvent {
     /// Position in the history; the first event has 1.
@@ -26,7 +28,7 @@ pub struct RecordedEvent {
 }
 
 /// A change of the cluster.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Event {
     /// The cluster began.
@@ -64,6 +66,13 @@ pub enum Event {
         name: String,
         change: ServerChange,
     },
+    /// The promise of a workload was decided again, by what it sends.
+    WorkloadRenewed(Box<Renewal>),
+    /// A renewal was refused: the promise stays as it was.
+    RenewalRefused {
+        request: RequestRecord,
+        reason: String,
+    },
     /// A host enforces the assignment of this epoch.
     Applied {
         host: String,
@@ -91,6 +100,15 @@ pub enum Event {
         /// Reason in a sentence, with figures.
         reason: String,
     },
+    /// The agent of a host fell silent or was heard again, or the certificate of the controller will end or was renewed.
+    AlertChanged {
+        alert: AlertKind,
+        state: AlertState,
+        /// Host that it is about, if it is about one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
+        reason: String,
+    },
     /// The history was restored from a backup: hosts may have gone on since, so nothing that they confirmed counts.
     Restored {
         epoch_offset: u64,
@@ -98,7 +116,7 @@ pub enum Event {
 }
 
 /// Classes of servers with their devices.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClassesDescription {
     /// Factor on all work, at least 1.
@@ -107,7 +125,7 @@ pub struct ClassesDescription {
 }
 
 /// A class of servers with its device profile.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClassDescription {
     /// The class; the number of servers comes from the hosts file.
@@ -117,7 +135,7 @@ pub struct ClassDescription {
 }
 
 /// Hosts and servers of the cluster.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HostsDescription {
     /// Text of the hosts file.
@@ -129,7 +147,7 @@ pub struct HostsDescription {
 }
 
 /// A server and its host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerPlace {
     /// `<class>-<n>`.
@@ -139,7 +157,7 @@ pub struct ServerPlace {
 }
 
 /// Keeper of the limits of network stages, on which bounds rest as on those of storage.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkEnforcement {
     /// Agents: of the server's host, and of the hosts of its clients.
@@ -150,7 +168,7 @@ pub enum NetworkEnforcement {
 }
 
 /// A token, of which only a hash is stored.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenRecord {
     /// Name by which it is revoked.
@@ -161,7 +179,7 @@ pub struct TokenRecord {
 }
 
 /// Rights of a token.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "role", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Role {
     /// Everything.
@@ -175,7 +193,7 @@ pub enum Role {
 }
 
 /// A request for a guarantee, without the traffic.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RequestRecord {
     pub tenant: String,
@@ -202,11 +220,12 @@ pub struct WorkloadRequest {
 }
 
 /// An admitted workload and the change of its server.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Admission {
     pub request: RequestRecord,
     /// Footprint of its trace on the class of its server.
+    #[schemars(with = "serde_json::Value")]
     pub footprint: Footprint,
     /// Bound on its latency, seconds, once `change` is enforced.
     pub bound_s: f64,
@@ -217,8 +236,30 @@ pub struct Admission {
     pub change: ServerChange,
 }
 
+/// A promise that was decided again, and the change of its server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Renewal {
+    /// Identity of the workload: the position of its admission.
+    pub workload: u64,
+    pub request: RequestRecord,
+    /// True if the promise is for `footprint` alone from now on; otherwise for what it was before, too, once `change` is
+    /// enforced.
+    pub gives_back: bool,
+    /// Footprint of what its clients sent, on the class of its server.
+    #[schemars(with = "serde_json::Value")]
+    pub footprint: Footprint,
+    /// Traffic that was seen, and how its limits change.
+    pub reason: String,
+    /// Bound on its latency, seconds, once `change` is enforced.
+    pub bound_s: f64,
+    /// Derivation of the bound.
+    pub derivation: serde_json::Value,
+    pub change: ServerChange,
+}
+
 /// A new policy for a server, and the order in which hosts take it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerChange {
     pub server: String,
@@ -228,7 +269,7 @@ pub struct ServerChange {
 }
 
 /// A change of a server that is taken back.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Withdrawal {
     pub server: String,

@@ -11,31 +11,35 @@
 //! it had confirmed ends them until it confirms again.
 //!
 //! Reading order: [`Event`], then [`ClusterState`], `chain` (the steps of hosts), `order` (the order of steps),
-//! `admission` and `observed` (verdicts on promises).
+//! `admission`, `observed` (verdicts on promises) and `renewal`.
 
 mod admission;
+mod alert;
+mod alerts;
 mod chain;
 mod command;
 mod event;
 mod observed;
 mod order;
+mod renewal;
 mod reports;
 mod room;
 mod state;
 mod views;
 
-pub use command::{Command, CommandError};
+pub use alert::{Alert, AlertKind, AlertState};
+pub use command::{Command, CommandError, GIVE_BACK_OBSERVED_MIN, RenewalRequest};
 pub use event::{
     Admission, ClassDescription, ClassesDescription, EVENT_VERSION, Event, HostsDescription,
-    NetworkEnforcement, RecordedEvent, RequestRecord, Role, ServerChange, ServerPlace, TokenRecord,
+    NetworkEnforcement, RecordedEvent, Renewal, RequestRecord, Role, ServerChange, ServerPlace, TokenRecord,
     Withdrawal, WorkloadRequest, full_name,
 };
 pub use observed::{
-    BurnAlert, LatencyBucket, Observations, ObservedVerdict, ServerCounts, WindowObservation,
-    WorkloadObservation,
+    BurnAlert, LatencyBucket, LiveLimit, LiveTraffic, LiveWindow, NormalisedCurves, Observations,
+    ObservedVerdict, ServerCounts, WindowObservation, WorkloadObservation,
 };
 pub use reports::ReportOutcome;
-pub use state::{ClusterState, Decision, DecisionAnswer, HostState, WorkloadState};
+pub use state::{ClusterState, CoveredTraffic, Decision, DecisionAnswer, HostState, WorkloadState};
 pub use views::{ServerView, Standing};
 
 use agent::{AgentAnswer, AgentReport, Ticket};
@@ -96,6 +100,7 @@ impl Controller {
                 false => Err(CommandError::Unknown(format!("there is no token '{name}'"))),
             },
             Command::Request(request) => self.state.decide_request(request),
+            Command::Renew(request) => self.state.decide_renewal(&self.observations, request),
             Command::Remove { tenant, name } => self.state.decide_removal(tenant, name),
         }
     }
@@ -122,6 +127,38 @@ impl Controller {
         self.observations.add(&self.state, host, &report.observations, now)
     }
 
+    /// Returns events of agents that have reported, though not in the last `silence_max`: to append and apply. After a start
+    /// of the controller they have as much time.
+    pub fn silent_agents(&self, now: u64, silence_max: u64) -> Vec<Event> {
+        let mut events = Vec::new();
+        for (name, _) in self.state.hosts().filter(|(_, host)| host.agent.is_some() && !host.is_silent) {
+            let silence = self.observations.report_age(name, now).unwrap_or(now);
+            if silence > silence_max {
+                let s = silence / 1_000_000_000;
+                events.push(Event::AlertChanged {
+                    alert: AlertKind::AgentSilent,
+                    state: AlertState::Firing,
+                    host: Some(name.to_owned()),
+                    reason: format!(
+                        "the agent of host {name} has not reported for {s} s; the host keeps its policy"
+                    ),
+                });
+            }
+        }
+        events
+    }
+
+    /// Returns the event that says what is known of the certificate: `None` if nothing has changed.
+    pub fn certificate_alert(&self, ends: Option<&str>) -> Option<Event> {
+        let state = if ends.is_some() { AlertState::Firing } else { AlertState::Resolved };
+        (self.state.certificate_ends != ends.is_some()).then(|| Event::AlertChanged {
+            alert: AlertKind::CertificateEnds,
+            state,
+            host: None,
+            reason: ends.unwrap_or("the certificate was renewed").to_owned(),
+        })
+    }
+
     /// Returns what agents reported of the requests of workloads.
     pub fn observations(&self) -> &Observations {
         &self.observations
@@ -139,7 +176,8 @@ impl Controller {
         *number += 1;
         let ticket = Ticket { run: self.run, number: *number };
         let assignment = self.state.assignment(host).filter(|assignment| assignment.epoch != applied);
-        AgentAnswer { cluster: self.state.cluster.clone(), ticket, assignment }
+        let curves = self.observations.curves_read(&self.state, host);
+        AgentAnswer { cluster: self.state.cluster.clone(), ticket, assignment, curves }
     }
 
     fn describe_classes(&self, described: &ClassesDescription) -> Result<Event, CommandError> {
@@ -148,6 +186,13 @@ impl Controller {
             let name = &known.class.class;
             if !names.insert(name.as_str()) {
                 return Err(CommandError::Invalid(format!("class '{name}' is given twice")));
+            }
+            let class = &known.class;
+            if class.capacity.is_some() || class.price.is_some() || !class.labels.is_empty() {
+                return Err(CommandError::Invalid(format!(
+                    "class '{name}': a controller does not keep `capacity`, `price` and `labels`: expected a class without \
+                     them (`tailwright plan` keeps them)"
+                )));
             }
             if let Err(error) = workload::device::StorageProfile::from_json(&known.profile) {
                 return Err(CommandError::Invalid(format!("class '{name}': device profile: {error}")));

@@ -3,6 +3,7 @@
 //! A report counts only with the ticket of the latest answer: one that a network delayed or repeated says nothing about
 //! the present. An agent whose report does not count gets a ticket with the answer, and reports again.
 
+use crate::alert::{AlertKind, AlertState};
 use crate::event::Event;
 use crate::state::ClusterState;
 use agent::AgentReport;
@@ -32,6 +33,14 @@ impl ClusterState {
         }
         let mut events = Vec::new();
         let host = host.to_owned();
+        if state.is_silent {
+            events.push(Event::AlertChanged {
+                alert: AlertKind::AgentSilent,
+                state: AlertState::Resolved,
+                host: Some(host.clone()),
+                reason: format!("the agent of host {host} reports again"),
+            });
+        }
         let seen = (report.mode, report.abilities.clone());
         if state.agent.as_ref() != Some(&seen) {
             let (mode, abilities) = seen;

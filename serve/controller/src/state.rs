@@ -1,9 +1,10 @@
 //! The state of a cluster: a fold of its history, and nothing else.
 
+use crate::alert::{AlertKind, AlertLog, AlertState};
 use crate::chain::{Chain, ChainPlan};
 use crate::event::{
-    Admission, ClassesDescription, Event, HostsDescription, NetworkEnforcement, RecordedEvent, RequestRecord,
-    ServerChange, TokenRecord, Withdrawal, full_name,
+    Admission, ClassesDescription, Event, HostsDescription, NetworkEnforcement, RecordedEvent, Renewal,
+    RequestRecord, ServerChange, TokenRecord, Withdrawal, full_name,
 };
 use crate::observed::ObservedVerdict;
 use crate::room::Room;
@@ -41,9 +42,14 @@ pub struct ClusterState {
     /// The latest workload of each name that has none any more.
     pub(crate) departed: BTreeMap<String, u64>,
     pub(crate) decisions: Vec<Decision>,
+    /// Numbers of decisions by the word of their answer.
+    pub(crate) decision_counts: BTreeMap<&'static str, u64>,
     /// Indices of decisions by tenant and key.
     pub(crate) keys: BTreeMap<(String, String), usize>,
     pub(crate) tokens: BTreeMap<String, TokenRecord>,
+    pub(crate) alerts: AlertLog,
+    /// True while the certificate of the controller ends soon.
+    pub(crate) certificate_ends: bool,
 }
 
 /// A host as its agent reports it.
@@ -55,6 +61,10 @@ pub struct HostState {
     pub applied: u64,
     /// The latest advice of an agent that only advises.
     pub advice: Option<Advice>,
+    /// True while it does not report.
+    pub is_silent: bool,
+    /// True from when it fell back or refused an assignment until it enforces what is wanted.
+    pub(crate) differs: bool,
     /// The latest assignments, the last of which is wanted.
     grants: VecDeque<Grant>,
 }
@@ -89,7 +99,28 @@ pub struct WorkloadState {
     pub verdict: Option<ObservedVerdict>,
     /// Reason why it has no place any more.
     pub gone: Option<String>,
+    pub covered: CoveredTraffic,
     pub(crate) planning: PlanningWorkload,
+    /// The renewal that hosts have not confirmed.
+    pub(crate) renewal: Option<PendingRenewal>,
+}
+
+/// Traffic for which a workload has its promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CoveredTraffic {
+    /// True if its trace is covered.
+    pub has_trace: bool,
+    /// Position of the latest renewal, whose live traffic is covered.
+    pub renewed_by: Option<u64>,
+}
+
+/// A renewal on its way to the hosts.
+#[derive(Debug, Clone)]
+pub(crate) struct PendingRenewal {
+    /// Number of its policy among those of the server.
+    number: u64,
+    /// Promise until then, and for ever if a host refuses; `None` where the renewal gave back.
+    before: Option<Box<(PlanningWorkload, serde_json::Value, CoveredTraffic)>>,
 }
 
 /// The answer to a request, as told to the tenant.
@@ -117,6 +148,43 @@ pub enum DecisionAnswer {
     Withdrawn {
         reason: String,
     },
+    /// The promise of the workload with this identity was decided again.
+    Renewed {
+        workload: u64,
+        reason: String,
+    },
+    /// A renewal was refused: the promise stays as it was.
+    Kept {
+        reason: String,
+    },
+    /// Renewed before, and taken back: the promise is again what it was, or what was not given back.
+    RenewalWithdrawn {
+        reason: String,
+    },
+}
+
+impl DecisionAnswer {
+    /// Words for all answers.
+    pub const WORDS: [&str; 7] =
+        ["admitted", "refused", "removed", "withdrawn", "renewed", "kept", "renewal-withdrawn"];
+
+    /// Returns the word for it in documents.
+    pub fn word(&self) -> &'static str {
+        Self::WORDS[match self {
+            Self::Admitted { .. } => 0,
+            Self::Refused { .. } => 1,
+            Self::Removed => 2,
+            Self::Withdrawn { .. } => 3,
+            Self::Renewed { .. } => 4,
+            Self::Kept { .. } => 5,
+            Self::RenewalWithdrawn { .. } => 6,
+        }]
+    }
+
+    /// Returns true for answers to a request for a renewal.
+    pub fn is_on_renewal(&self) -> bool {
+        matches!(self, Self::Renewed { .. } | Self::Kept { .. } | Self::RenewalWithdrawn { .. })
+    }
 }
 
 impl ClusterState {
@@ -133,7 +201,10 @@ impl ClusterState {
         match event {
             Event::Founded { cluster } => self.cluster.clone_from(cluster),
             Event::ClassesDescribed(described) => self.describe_classes(described)?,
-            Event::HostsDescribed(described) => self.describe_hosts(described),
+            Event::HostsDescribed(described) => {
+                self.forget_hosts(*at_ns, described);
+                self.describe_hosts(described);
+            }
             Event::TokenIssued(token) => {
                 self.tokens.insert(token.name.clone(), token.clone());
             }
@@ -150,20 +221,45 @@ impl ClusterState {
             Event::WorkloadRefused { request, reason } => {
                 self.decided(*at_ns, request, DecisionAnswer::Refused { reason: reason.clone() });
             }
+            Event::WorkloadRenewed(renewal) => self.renew(*at_ns, renewal)?,
+            Event::RenewalRefused { request, reason } => {
+                self.decided(*at_ns, request, DecisionAnswer::Kept { reason: reason.clone() });
+            }
             Event::WorkloadRemoved { tenant, name, change } => self.remove(*at_ns, tenant, name, change)?,
-            Event::Applied { host, epoch } => self.confirm(host, *epoch)?,
+            Event::Applied { host, epoch } => {
+                self.confirm(host, *epoch)?;
+                if self.host(host)?.differs && *epoch == self.wanted_epoch(host) {
+                    self.host(host)?.differs = false;
+                    let reason = format!("host {host} enforces assignment {epoch}, which is wanted");
+                    let about = (Some(host.as_str()), reason.as_str());
+                    self.alert_on(*at_ns, AlertKind::EnforcementDiffers, AlertState::Resolved, about);
+                }
+            }
             Event::Refused { host, epoch, reason, changes } => {
+                self.differ(*at_ns, host, &format!("host {host} refused assignment {epoch}: {reason}"))?;
                 let next = self.epoch();
                 self.host(host)?.grant_again(next, *epoch);
                 self.withdraw(*at_ns, &format!("host {host}: {reason}"), changes)?;
             }
             Event::Regressed { host, epoch } => {
+                let reason =
+                    format!("host {host} fell back to assignment {epoch}, or lost what it had confirmed");
+                self.differ(*at_ns, host, &reason)?;
                 self.epoch_offset = self.epoch_offset.max((epoch + 1).saturating_sub(self.seq));
                 self.lose(host, *epoch)?;
             }
-            Event::VerdictChanged { workload, verdict, .. } => {
+            Event::VerdictChanged { workload, tenant, name, verdict, reason } => {
                 let workload = self.workloads.get_mut(workload).ok_or("its workload was never admitted")?;
-                workload.verdict = Some(*verdict);
+                let before = workload.verdict.replace(*verdict);
+                self.alert_on_verdict(*at_ns, (tenant, name), (before, Some(*verdict)), reason);
+            }
+            Event::AlertChanged { alert, state, host, reason } => {
+                let is_firing = *state == AlertState::Firing;
+                match host {
+                    Some(host) => self.host(host)?.is_silent = is_firing,
+                    None => self.certificate_ends = is_firing,
+                }
+                self.alert_on(*at_ns, *alert, *state, (host.as_deref(), reason));
             }
             Event::Restored { epoch_offset } => {
                 self.epoch_offset += epoch_offset;
@@ -228,6 +324,35 @@ impl ClusterState {
     /// Epoch of assignments that the present event changes.
     fn epoch(&self) -> u64 {
         self.seq + self.epoch_offset
+    }
+
+    /// Notes that a host enforces other than is wanted.
+    fn differ(&mut self, at_ns: u64, host: &str, reason: &str) -> Result<(), String> {
+        if !std::mem::replace(&mut self.host(host)?.differs, true) {
+            let about = (Some(host), reason);
+            self.alert_on(at_ns, AlertKind::EnforcementDiffers, AlertState::Firing, about);
+        }
+        Ok(())
+    }
+
+    /// Ends the alerts on hosts that a hosts file has no more.
+    fn forget_hosts(&mut self, at_ns: u64, described: &HostsDescription) {
+        let gone: Vec<(String, bool, bool)> = self
+            .hosts
+            .iter()
+            .filter(|(name, _)| !described.hosts.contains(name))
+            .map(|(name, host)| (name.clone(), host.is_silent, host.differs))
+            .collect();
+        for (name, is_silent, differs) in gone {
+            for (alert, is_firing) in
+                [(AlertKind::AgentSilent, is_silent), (AlertKind::EnforcementDiffers, differs)]
+            {
+                if is_firing {
+                    let about = (Some(name.as_str()), "the host is not in the hosts file any more");
+                    self.alert_on(at_ns, alert, AlertState::Resolved, about);
+                }
+            }
+        }
     }
 
     fn host(&mut self, name: &str) -> Result<&mut HostState, String> {
@@ -305,7 +430,9 @@ impl ClusterState {
             assumptions: assumptions.clone(),
             verdict: None,
             gone: None,
+            covered: CoveredTraffic { has_trace: true, renewed_by: None },
             planning: kind.workload(&name, slo, footprint),
+            renewal: None,
         };
         self.workloads.insert(id, workload);
         self.room.add_clients(id, &request.clients);
@@ -314,14 +441,66 @@ impl ClusterState {
         self.change(change)
     }
 
+    fn renew(&mut self, at_ns: u64, renewal: &Renewal) -> Result<(), String> {
+        let Renewal { workload: id, request, gives_back, footprint, reason, derivation, change, .. } =
+            renewal;
+        let server = self.servers.get(&change.server).ok_or("it is on an unknown server")?;
+        let kind = self.kinds.get(&server.class).ok_or("its server has an unknown class")?;
+        let seq = self.seq;
+        let workload = self.workloads.get_mut(id).ok_or("an unknown workload is renewed")?;
+        let seen = kind.workload(&request.full_name(), workload.slo, footprint);
+        let planning = if *gives_back { seen } else { workload.planning.join(&seen) };
+        let before = (
+            std::mem::replace(&mut workload.planning, planning),
+            std::mem::replace(&mut workload.derivation, derivation.clone()),
+            workload.covered,
+        );
+        workload.covered =
+            CoveredTraffic { has_trace: before.2.has_trace && !gives_back, renewed_by: Some(seq) };
+        self.decided(at_ns, request, DecisionAnswer::Renewed { workload: *id, reason: reason.clone() });
+        self.change(change)?;
+        let number = self.servers[&change.server].chain.latest().number;
+        let before = (!gives_back).then(|| Box::new(before));
+        self.workloads.get_mut(id).expect("it was found").renewal = Some(PendingRenewal { number, before });
+        Ok(())
+    }
+
+    /// Forgets the renewals of a server that all its hosts have confirmed.
+    fn settle_renewals(&mut self, server: &str) {
+        let confirmed = self.servers[server].chain.confirmed();
+        for id in &confirmed.members {
+            let renewal = &mut self.workloads.get_mut(id).expect("members are known").renewal;
+            if renewal.as_ref().is_some_and(|renewal| renewal.number <= confirmed.number) {
+                *renewal = None;
+            }
+        }
+    }
+
+    /// Takes back the renewals of a server that its hosts have not confirmed. What was given back stays so.
+    fn withdraw_renewals(&mut self, at_ns: u64, server: &str, reason: &str) {
+        for id in self.servers[server].chain.latest().members.clone() {
+            let workload = self.workloads.get_mut(&id).expect("members are known");
+            let Some(renewal) = workload.renewal.take() else { continue };
+            if let Some(before) = renewal.before {
+                (workload.planning, workload.derivation, workload.covered) = *before;
+            }
+            let request = RequestRecord { key: None, ..workload.request.clone() };
+            let reason = reason.to_owned();
+            self.decided(at_ns, &request, DecisionAnswer::RenewalWithdrawn { reason });
+        }
+    }
+
     fn remove(&mut self, at_ns: u64, tenant: &str, name: &str, change: &ServerChange) -> Result<(), String> {
         let full = full_name(tenant, name);
         let id = self.present.remove(&full).ok_or("an unknown workload is removed")?;
         self.departed.insert(full, id);
         let workload = self.workloads.get_mut(&id).expect("present ones are known");
         self.room.remove_clients(id, &workload.request.clients);
-        workload.gone = Some("it was removed".to_owned());
+        let gone = "it was removed";
+        workload.gone = Some(gone.to_owned());
+        let verdict = workload.verdict;
         let request = RequestRecord { key: None, ..workload.request.clone() };
+        self.alert_on_verdict(at_ns, (tenant, name), (verdict, None), gone);
         self.decided(at_ns, &request, DecisionAnswer::Removed);
         self.change(change)
     }
@@ -347,7 +526,11 @@ impl ClusterState {
 
     fn withdraw(&mut self, at_ns: u64, reason: &str, changes: &[Withdrawal]) -> Result<(), String> {
         for Withdrawal { server, workloads, instead } in changes {
-            self.servers.get_mut(server).ok_or("an unknown server is changed")?.chain.withdraw();
+            if !self.servers.contains_key(server) {
+                return Err("an unknown server is changed".to_owned());
+            }
+            self.withdraw_renewals(at_ns, server, reason);
+            self.servers.get_mut(server).expect("it is known").chain.withdraw();
             for name in workloads {
                 let id = self.present.remove(name).ok_or("an unknown workload is withdrawn")?;
                 self.departed.insert(name.clone(), id);
@@ -359,6 +542,11 @@ impl ClusterState {
             }
             if let Some(change) = instead {
                 self.change(change)?;
+            }
+            let latest = self.servers[server].chain.latest();
+            for (id, limited) in latest.members.iter().zip(&latest.policy.workloads) {
+                let workload = self.workloads.get_mut(id).expect("members are known");
+                workload.bound_s = limited.bound_s.unwrap_or(workload.bound_s);
             }
             self.weigh(server);
             self.grant([server.clone()]);
@@ -376,6 +564,7 @@ impl ClusterState {
         if let Some(key) = &request.key {
             self.keys.insert((request.tenant.clone(), key.clone()), self.decisions.len());
         }
+        *self.decision_counts.entry(answer.word()).or_default() += 1;
         let tenant = request.tenant.clone();
         self.decisions.push(Decision { seq: self.seq, at_ns, tenant, name: request.name.clone(), answer });
     }
@@ -387,8 +576,9 @@ impl ClusterState {
         host.grants.drain(..at);
         let parts = host.grants[0].parts.clone();
         for (server, number) in &parts {
-            if let Some(server) = self.servers.get_mut(server) {
-                server.chain.confirm(name, *number);
+            if let Some(state) = self.servers.get_mut(server) {
+                state.chain.confirm(name, *number);
+                self.settle_renewals(server);
             }
         }
         self.grant(parts.into_keys());

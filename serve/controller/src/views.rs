@@ -3,8 +3,9 @@
 use crate::event::{ClassesDescription, HostsDescription, TokenRecord, full_name};
 use crate::state::{ClusterState, Decision, HostState, WorkloadState};
 use agent::AgentMode;
-use model::{Policy, Stage};
+use model::{Policy, Stage, StageLimit};
 use plan::standing::ServerKind;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 /// Standing of an admitted workload.
@@ -25,6 +26,11 @@ impl WorkloadState {
     /// of capacity; infinite below the mean rate.
     pub fn least_burst(&self, stage: Stage, rate: f64) -> f64 {
         self.planning.on_class[0].curves[stage].burst(rate)
+    }
+
+    /// Returns true while hosts have not confirmed its latest renewal.
+    pub fn is_renewing(&self) -> bool {
+        self.renewal.is_some()
     }
 
     /// Returns the mean rate of its trace at a stage of its server, fraction of capacity.
@@ -66,10 +72,29 @@ impl ClusterState {
 
     /// Returns identities and states of a tenant's workloads with a place, by name.
     pub fn workloads_of(&self, tenant: &str) -> impl Iterator<Item = (u64, &WorkloadState)> {
-        let prefix = full_name(tenant, "");
-        let from = self.present.range::<str, _>((Bound::Included(prefix.as_str()), Bound::Unbounded));
-        let own = from.map_while(move |(name, id)| name.starts_with(&prefix).then_some(id));
-        own.map(|id| (*id, &self.workloads[id]))
+        self.workloads_after(Some(tenant), "").map(|(_, id, workload)| (id, workload))
+    }
+
+    /// Returns full names, identities and states of workloads with a place after a full name, by name: a tenant's, or all.
+    pub fn workloads_after(
+        &self,
+        tenant: Option<&str>,
+        after: &str,
+    ) -> impl Iterator<Item = (&str, u64, &WorkloadState)> + use<'_> {
+        let prefix = tenant.map_or_else(String::new, |tenant| full_name(tenant, ""));
+        let begin = if after >= prefix.as_str() && !after.is_empty() {
+            Bound::Excluded(after)
+        } else {
+            Bound::Included(prefix.as_str())
+        };
+        let from = self.present.range::<str, _>((begin, Bound::Unbounded));
+        let own = from.map_while(move |(name, id)| name.starts_with(&prefix).then_some((name, id)));
+        own.map(|(name, id)| (name.as_str(), *id, &self.workloads[id]))
+    }
+
+    /// Returns the number of decisions in the history by their answer, of those that were given.
+    pub fn decision_counts(&self) -> &BTreeMap<&'static str, u64> {
+        &self.decision_counts
     }
 
     pub fn standing(&self, id: u64) -> Standing {
@@ -124,6 +149,14 @@ impl ClusterState {
             decided: &server.chain.latest().policy,
             is_settled: server.chain.is_settled(),
         })
+    }
+
+    /// Returns the limits of a workload by the latest policy of its server.
+    pub fn limits(&self, workload: &WorkloadState) -> Option<&[StageLimit]> {
+        let policy = &self.servers.get(&workload.server)?.chain.latest().policy;
+        let name = workload.request.full_name();
+        let found = policy.workloads.iter().find(|known| known.name == name)?;
+        Some(&found.limits)
     }
 
     pub fn hosts_description(&self) -> Option<&HostsDescription> {

@@ -7,3 +7,8 @@ pub mod agent;
 mod client;
 pub mod controller;
 pub mod ctl;
+
+/// Returns the description of the controller's interface, an OpenAPI document.
+pub fn interface_description() -> &'static str {
+    api::description()
+}

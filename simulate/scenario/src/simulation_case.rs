@@ -98,9 +98,7 @@ impl SimulationCase {
         };
         let until = self.plan.window.span.map_or(Nanos(u64::MAX), end_of_traces);
         let workloads = (0..).zip(&self.workloads);
-        workloads
-            .map(|(class, workload)| workload.entry(class, server.channels(), until, &mut seeds))
-            .collect()
+        workloads.map(|(class, workload)| workload.entry(class, server, until, &mut seeds)).collect()
     }
 
     /// Work that open entries bring to a station ÷ what its workers can do, in the long run.

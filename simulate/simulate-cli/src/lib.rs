@@ -5,10 +5,3 @@
 
 pub mod ideal;
 pub mod simulate;
-
-operation::documents! {
-    ideal::text::IdealDocument<'_>: "ideal", 2;
-    simulate::policy::PolicySimulationDocument<'_>: "policy-simulation", 1;
-    simulate::text::VariantDocument<'_>: "simulation", 2;
-    simulate::varied::VariedDocument<'_>: "simulation-variants", 2;
-}

@@ -23,7 +23,7 @@ pub use c_library::{functions_named, printed_from_c};
 pub use climbing::Climb;
 pub use option_server::{OptionClient, OptionServer, OptionServerPlace, SeenOptions};
 pub use proxies::{HostsFront, connect_from, one_server_hosts};
-pub use python::python_with_opentelemetry;
+pub use python::{python_with_numpy, python_with_opentelemetry};
 pub use real_time::{Rounds, wait_until};
 pub use server_and_client::ServerAndClient;
 pub use servers::{connect_when_ready, free_address};

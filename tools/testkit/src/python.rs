@@ -1,4 +1,5 @@
-//! A virtual environment of Python with OpenTelemetry and the binding of `schedule/bindings/python`, made once and kept.
+//! Interpreters of Python with the packages that tests need: NumPy, or OpenTelemetry in a virtual environment that is made
+//! once and kept.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,4 +29,18 @@ pub fn python_with_opentelemetry(folder: &Path) -> Option<PathBuf> {
     };
     crate::skip(&missing);
     None
+}
+
+/// Returns an interpreter that has NumPy: Debian's, or the first in the PATH. Skips and returns `None` without one.
+pub fn python_with_numpy() -> Option<PathBuf> {
+    let has_numpy = |python: &PathBuf| {
+        Command::new(python).args(["-c", "import numpy"]).output().is_ok_and(|output| output.status.success())
+    };
+    // A first interpreter in the PATH that is not Debian's has not Debian's packages.
+    let candidates = [Some(PathBuf::from("/usr/bin/python3")), machine::programs::find("python3")];
+    let found = candidates.into_iter().flatten().find(has_numpy);
+    if found.is_none() {
+        crate::skip(&format!("there is no Python with NumPy: {} python3-numpy", crate::INSTALL));
+    }
+    found
 }

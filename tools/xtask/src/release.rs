@@ -1,9 +1,13 @@
-//! `cargo xtask release`: a static binary, a Debian package, an archive, a list of parts and checksums.
+//! `cargo xtask release`: a static binary, a Debian package, an archive, a list of parts and checksums, and the wheel of
+//! the Python package where maturin is installed.
 //!
 //! The same tree gives the same bits from any folder: paths are remapped, times are that of the last commit, owners are
 //! root, and files are added in the order of their names. The package is made by `dpkg-deb`, which is on every Debian
 //! machine, so that nothing has to be installed. The binary is linked statically with musl where that target is
 //! installed, else with glibc; the command says which.
+//!
+//! The wheel links the C library of this machine, whose version its name says (manylinux); a machine with an older one
+//! refuses it.
 //!
 //! Not covered: signatures, and packages for other distributions.
 
@@ -36,10 +40,35 @@ struct PackagedFile {
     mode: u32,
 }
 
-/// Builds the binary and packages it in `folder`.
+/// Builds the binary and packages it in `folder`, with the wheel.
 pub(crate) fn run(folder: &Path) -> Result<(), String> {
     let binary = build()?;
-    package(&binary, folder)
+    package(&binary, folder)?;
+    wheel(folder)
+}
+
+/// Builds the wheel of the Python package, and adds its checksum to the others. Without maturin, says how to get it.
+fn wheel(folder: &Path) -> Result<(), String> {
+    if !Command::new("maturin").arg("--version").output().is_ok_and(|done| done.status.success()) {
+        eprintln!("SKIPPED the wheel: there is no maturin (pip install maturin)");
+        return Ok(());
+    }
+    let time = commit_time()?;
+    // One of an earlier version may be there.
+    shell(folder, &time, "rm -f tailwright-*.whl", &[])?;
+    let manifest = root().join("reach/python/Cargo.toml");
+    let status = Command::new("maturin")
+        .args(["build", "--release", "--locked", "--quiet", "--manifest-path"])
+        .arg(manifest)
+        .arg("--out")
+        .arg(folder)
+        .env("SOURCE_DATE_EPOCH", &time)
+        .status()
+        .map_err(|error| format!("maturin: {error}"))?;
+    if !status.success() {
+        return Err(format!("maturin build: {status}"));
+    }
+    shell(folder, &time, "sha256sum tailwright-*.whl | tee -a SHA256SUMS", &[])
 }
 
 /// Packages a binary that is there.

@@ -33,7 +33,9 @@ fn names(list: &Value) -> Vec<&str> {
 fn everybody_is_admitted_or_refused_with_a_reason_and_promises_are_kept() {
     let cluster = busy();
     let mut counts = Vec::new();
-    for model in ["worst-case", "priority-meister", "probabilistic", "replayed", "published-snc"] {
+    for model in
+        ["worst-case", "priority-meister", "probabilistic", "replayed", "published-snc", "snc-by-stage"]
+    {
         let (code, answer) = admit(&cluster, &["--model", model]);
         let admitted = names(&answer["admitted"]);
         let refused = names(&answer["refused"]);
@@ -152,7 +154,9 @@ fn an_slo_below_the_base_latency_is_refused_by_every_model() {
         "base_latency": {"percentile": "99.9%", "read_s": 0.02, "write_s": 0.02}}"#,
     );
     let described = cluster.folder.read("cluster.toml");
-    for model in ["worst-case", "priority-meister", "probabilistic", "replayed", "published-snc"] {
+    for model in
+        ["worst-case", "priority-meister", "probabilistic", "replayed", "published-snc", "snc-by-stage"]
+    {
         for tight in ["1us", "19.9ms"] {
             cluster
                 .folder

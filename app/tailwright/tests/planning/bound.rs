@@ -173,7 +173,7 @@ fn an_overloaded_server_has_no_bound_and_says_why() {
 #[test]
 fn explanations_add_up_to_the_bound() {
     let cluster = Cluster::new(5, 1);
-    for model in ["worst-case", "probabilistic", "replayed", "published-snc"] {
+    for model in ["worst-case", "probabilistic", "replayed", "published-snc", "snc-by-stage"] {
         let all = bounds(&cluster, &["bound", "cluster.toml", "--json", "--model", model]);
         let args = ["explain", "w3", "cluster.toml", "--model", model];
         let outcome = cluster.folder.run(&[&args[..], &["--json"]].concat());

@@ -265,6 +265,51 @@ fn base_latency_is_part_of_the_bound_and_of_the_talk() {
     assert!(talk.contains("known at 99% only") && !quiet.contains("warning"), "{talk}");
 }
 
+/// Latencies of the idle device by size count for workloads whose requests are as small, in every verb that gives bounds.
+#[test]
+fn base_latency_by_size_counts_for_small_requests() {
+    let cluster = Cluster::new(2, 1);
+    let trace =
+        |size: &str| -> String { (0..50).map(|n| format!("{},{size},DiskRead\n", n * 10_000_000)).collect() };
+    cluster.folder.write("w0.csv", &trace("0x00001000"));
+    cluster.folder.write("w1.csv", &trace("0x00010000"));
+    let profile = |sizes: &str| {
+        format!(
+            r#"{{"format": "tailwright-device-3", "name": "idle", "device": {{"ssd": {{"bandwidth": [
+            {{"request_bytes": 4096, "read_bytes_per_s": 100e6, "write_bytes_per_s": 100e6}}]}}}},
+            "base_latency": {{"percentile": "99.9%", "read_s": 0.004, "write_s": 0.003{sizes}}}}}"#
+        )
+    };
+    let by_size = r#", "sizes": [{"request_bytes": 4096, "read_s": 0.0005, "write_s": 0.001}]"#;
+    let bounds = |args: &[&str]| -> Vec<f64> {
+        let answer = cluster.folder.run(args).expect_code(0).json();
+        let mut rows: Vec<(String, f64)> = answer["workloads"]
+            .as_array()
+            .expect("workloads")
+            .iter()
+            .map(|row| {
+                let bound =
+                    if row["bound_s"].is_f64() { &row["bound_s"] } else { &row["bounds"][0]["bound_s"] };
+                (row["name"].as_str().expect("a name").to_owned(), bound.as_f64().expect("a bound"))
+            })
+            .collect();
+        rows.sort_by(|a, b| a.0.cmp(&b.0));
+        rows.into_iter().map(|(_, bound)| bound).collect()
+    };
+    for args in [
+        &["plan", "cluster.toml", "--json", "--method", "average-2"][..],
+        &["bound", "cluster.toml", "--json", "--model", "worst-case"],
+    ] {
+        cluster.folder.write("ssd.json", &profile(""));
+        let any = bounds(args);
+        cluster.folder.write("ssd.json", &profile(by_size));
+        let sized = bounds(args);
+        // Writes of 4 KiB take longer than reads, and either may come.
+        assert!((any[0] - sized[0] - 0.003).abs() < 1e-9, "{args:?}: {any:?} {sized:?}");
+        assert!((any[1] - sized[1]).abs() < 1e-9, "{args:?}: {any:?} {sized:?}");
+    }
+}
+
 /// The curve of a trace that is shorter than a second is flat there, and has no knee.
 #[test]
 fn every_method_gives_short_traces_limits_that_can_be_enforced() {

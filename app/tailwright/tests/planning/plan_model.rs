@@ -211,7 +211,7 @@ fn an_interrupted_placement_is_a_valid_plan_and_says_so() {
     child.stdout.take().expect("a pipe").read_to_string(&mut answer).expect("text");
     errors.read_to_string(&mut said).expect("text");
     assert_eq!(child.wait().expect("it ends").code(), Some(3), "{said}");
-    // Whether somebody was placed by then is chance; a plan of nobody replaces no other.
+    // Chance decides if a workload was placed by then; a plan without one replaces no other.
     let has_some = said.contains("interrupted: the placement holds");
     assert!(has_some || said.contains("before any workload was placed: nothing is written"), "{said}");
     assert_eq!(cluster.folder.read("policy.json") == "earlier", !has_some, "{said}");

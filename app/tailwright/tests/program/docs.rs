@@ -50,14 +50,14 @@ fn link(traces: &Path, place: &PathBuf) {
     }
 }
 
-struct Block<'a> {
+pub(crate) struct Block<'a> {
     /// Line of the opening fence, from 1.
     line: usize,
-    info: Vec<&'a str>,
-    lines: Vec<&'a str>,
+    pub(crate) info: Vec<&'a str>,
+    pub(crate) lines: Vec<&'a str>,
 }
 
-fn blocks(text: &str) -> Vec<Block<'_>> {
+pub(crate) fn blocks(text: &str) -> Vec<Block<'_>> {
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;
     for (index, line) in text.lines().enumerate() {

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
 /// Formats whose documents need rights, servers or devices, with the tests that make them.
-const ELSEWHERE: [(&str, &str); 16] = [
+const ELSEWHERE: [(&str, &str); 17] = [
     ("observation", "observe.rs"),
     ("block-observation", "observe.rs"),
     ("observation-selftest", "observe.rs"),
@@ -27,6 +27,7 @@ const ELSEWHERE: [(&str, &str); 16] = [
     ("schedule-kernel", "the unit tests of the program"),
     ("disk-measurement", "profile.rs"),
     ("server-measurement", "profile.rs"),
+    ("openapi", "serve_openapi.rs"),
 ];
 
 const HOSTS: &str = "

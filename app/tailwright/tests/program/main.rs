@@ -12,5 +12,6 @@ mod json_documents;
 mod mistaken_files;
 mod output;
 mod pages;
+mod python;
 mod tables;
 mod wording;

@@ -96,13 +96,17 @@ fn on_link(company: &[&Admitted], who: &Admitted, link: usize, (packet, at_once)
     let peers = company.iter().filter(|w| w.priority == who.priority).count() as f64;
     let (rate, burst) = who.limits[link];
     let left = 1.0 - (until.0 - rate);
-    let any_order = ((begun + until.1) / left, (begun + until.1 - burst) / left);
     let before = begun + above.1 + (peers - 1.0) * packet;
+    let any_order = ((begun + until.1) / left, (begun + until.1 - burst) / left);
     let in_turns = ((before + peers * burst) / (1.0 - above.0), before / (1.0 - above.0));
-    let (delay, held_up) =
-        if peers * rate <= 1.0 - above.0 && in_turns.0 < any_order.0 { in_turns } else { any_order };
-    // Tokens that are lost while it is held up are missed as long again.
-    (delay.max(2.0 * held_up), held_up)
+    let turns = (peers * rate <= 1.0 - above.0).then_some(in_turns);
+    let bounds = [Some(any_order), turns].into_iter().flatten().map(|(delay, held_up)| {
+        // Tokens that are lost while it is held up are missed as long again.
+        (burst < rate * held_up, delay.max(2.0 * held_up), held_up)
+    });
+    // A bound that holds counts before a lesser one whose bucket loses tokens.
+    let (_, delay, held_up) = bounds.min_by(|a, b| a.partial_cmp(b).expect("numbers")).expect("a bound");
+    (delay, held_up)
 }
 
 /// Every promise of a plan, recomputed: bounds from limits, bounds within SLOs, priorities by SLO, rates

@@ -1,12 +1,14 @@
 //! What tests of the program share: running it, small clusters, slow judges.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+pub(crate) mod authority;
 pub(crate) mod bench;
 pub(crate) mod browser;
 pub(crate) mod chromium;
 pub(crate) mod cluster;
 pub(crate) mod judge;
 pub(crate) mod observer;
+pub(crate) mod openapi;
 pub(crate) mod replay;
 pub(crate) mod schema;
 pub(crate) mod scraped;

@@ -45,17 +45,32 @@ fn validator(name: &str) -> Validator {
 }
 
 /// Refuses fields that the schema does not name: readers must pass over them, but then nothing would say what they are.
-fn close(schema: &mut Value) {
+pub(crate) fn close(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
-            if is_open_object(fields) {
+            let is_open = is_open_object(fields);
+            if is_open {
                 fields.insert("unevaluatedProperties".to_owned(), Value::Bool(false));
             }
-            fields.values_mut().for_each(close);
+            for (name, field) in fields.iter_mut() {
+                match field {
+                    // These describe other fields of the same object.
+                    Value::Array(parts)
+                        if is_open && ["allOf", "anyOf", "oneOf"].contains(&name.as_str()) =>
+                    {
+                        parts.iter_mut().filter_map(Value::as_object_mut).for_each(close_parts);
+                    }
+                    field => close(field),
+                }
+            }
         }
         Value::Array(parts) => parts.iter_mut().for_each(close),
         _ => {}
     }
+}
+
+fn close_parts(fields: &mut Map<String, Value>) {
+    fields.values_mut().for_each(close);
 }
 
 fn is_open_object(fields: &Map<String, Value>) -> bool {

@@ -1,7 +1,7 @@
 //! A controller with a host that the test plays itself: reports and answers of its agent are requests of HTTP.
 
 use super::servers::Running;
-use super::{Folder, Outcome};
+use super::{Folder, Outcome, openapi};
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -89,6 +89,8 @@ pub(crate) struct Service {
     pub(crate) folder: Folder,
     pub(crate) address: SocketAddr,
     pub(crate) controller: Option<Running>,
+    /// Arguments of the controller beside its address.
+    arguments: Vec<String>,
     ticket: Value,
     applied: u64,
 }
@@ -96,10 +98,16 @@ pub(crate) struct Service {
 impl Service {
     /// Starts a controller, describes its cluster, and reports from its host.
     pub(crate) fn start() -> Self {
-        let folder = Folder::new();
+        Self::start_with(Folder::new(), &[])
+    }
+
+    /// Starts in a folder, with more arguments of the controller.
+    pub(crate) fn start_with(folder: Folder, arguments: &[&str]) -> Self {
         write_cluster(&folder, HOSTS);
         let address = testkit::free_address();
-        let mut service = Self { folder, address, controller: None, ticket: Value::Null, applied: 0 };
+        let arguments = arguments.iter().map(ToString::to_string).collect();
+        let mut service =
+            Self { folder, address, controller: None, arguments, ticket: Value::Null, applied: 0 };
         service.run_controller();
         let describe =
             ["describe", "--class-file", "cluster.toml", "--hosts", "hosts.toml", "--assume-network"];
@@ -114,7 +122,8 @@ impl Service {
     pub(crate) fn run_controller(&mut self) {
         self.controller = None;
         let listen = self.address.to_string();
-        let controller = ["controller", "cluster", "--listen", &listen];
+        let own = self.arguments.iter().map(String::as_str).collect::<Vec<_>>();
+        let controller = [&["controller", "cluster", "--listen", &listen][..], &own].concat();
         self.controller = Some(start(&self.folder, &controller, "listening on"));
     }
 
@@ -147,6 +156,15 @@ impl Service {
 
     /// Reports what the host enforces, with a refusal or null. Returns the epoch that is wanted, if it is another.
     pub(crate) fn report(&mut self, refused: &Value) -> Option<u64> {
+        self.send_report(refused, &json!([]))
+    }
+
+    /// Reports what proxies counted.
+    pub(crate) fn observe(&mut self, observations: &Value) {
+        self.send_report(&Value::Null, observations);
+    }
+
+    fn send_report(&mut self, refused: &Value, observations: &Value) -> Option<u64> {
         let report = json!({
             "cluster": null,
             "ticket": self.ticket,
@@ -155,6 +173,7 @@ impl Service {
             "applied": self.applied,
             "refused": refused,
             "advice": null,
+            "observations": observations,
         });
         let token = format!("authorization: Bearer {}", self.token("here"));
         let headers = [token.as_str(), "content-type: application/json"];
@@ -163,6 +182,12 @@ impl Service {
         let answer: Value = serde_json::from_str(&answer.body).expect("JSON");
         self.ticket = answer["ticket"].clone();
         answer["assignment"]["epoch"].as_u64()
+    }
+
+    /// Loses what the host enforces, and reports that.
+    pub(crate) fn fall_back(&mut self) {
+        self.applied = 0;
+        self.report(&Value::Null);
     }
 
     /// Confirms everything that is wanted.
@@ -191,12 +216,15 @@ impl Service {
         stream
     }
 
+    /// Sends a request, and judges the answer by the description of the interface.
     pub(crate) fn send(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Answer {
         let mut text = String::new();
         self.connect(method, path, headers, body).read_to_string(&mut text).expect("an answer");
         let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("a head: {text}"));
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        Answer { status, head: head.to_owned(), body: body.to_owned() }
+        let answer = Answer { status, head: head.to_owned(), body: body.to_owned() };
+        openapi::check_answer(method, path, status, answer.header("content-type"), &answer.body);
+        answer
     }
 
     /// Signs in with a token and returns the header with the cookie.

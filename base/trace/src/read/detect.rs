@@ -2,6 +2,7 @@
 //! of the first lines that parse, then by the file's name.
 
 use super::blkparse;
+use super::limits;
 use super::lines::{LineParser, ParsedLine};
 use super::tcpdump;
 use super::text::{ArrivalHex, Msr, Spc, is_csv_header};
@@ -45,6 +46,9 @@ fn detect_by_lines(head: &[u8], by_name: Option<TraceFormat>) -> Option<TraceFor
     if lines.first().is_some_and(|first| is_header(first)) {
         return Some(TraceFormat::Recording);
     }
+    if lines.first().is_some_and(|first| limits::is_header(first)) {
+        return Some(TraceFormat::Limits);
+    }
     if lines.first().is_some_and(|first| is_csv_header(first)) {
         return Some(TraceFormat::Csv);
     }
@@ -68,7 +72,8 @@ fn is_record(format: TraceFormat, line: &[u8]) -> bool {
         | TraceFormat::Csv
         | TraceFormat::Fio
         | TraceFormat::Vscsi
-        | TraceFormat::Recording => false,
+        | TraceFormat::Recording
+        | TraceFormat::Limits => false,
     }
 }
 

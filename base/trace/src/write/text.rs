@@ -52,7 +52,8 @@ pub(super) fn write_line(
         | TraceFormat::Blkparse
         | TraceFormat::Vscsi
         | TraceFormat::Recording
-        | TraceFormat::Tcpdump => {
+        | TraceFormat::Tcpdump
+        | TraceFormat::Limits => {
             return Err(TraceErrorKind::Unsupported(format, "is not a text format that can be written"));
         }
     }

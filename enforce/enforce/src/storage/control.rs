@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 use wire::GrantedMount;
+use workload::live::{CurveMark, CurveReport};
 
 /// Timeout of a reply. The proxy handles a command between two events, and reading a policy of a hundred
 /// thousand workloads takes seconds.
@@ -28,6 +29,8 @@ pub(super) enum ControlCommand {
     Status(Sender<ProxySnapshot>),
     /// Requests the counters with distributions.
     Metrics(Sender<ProxyMetrics>),
+    /// Requests the chunks of live burst curves after those that the reader has.
+    Curves(Option<CurveMark>, Sender<CurveReport>),
     /// Requests the listeners for another process.
     Listeners(Sender<Result<SharedListeners, OperationError>>),
     /// Comes to rest and hands over everything, or goes on.
@@ -161,6 +164,16 @@ impl ProxyHandle {
     pub fn metrics(&self) -> Result<ProxyMetrics, OperationError> {
         let (sender, reply) = mpsc::channel();
         self.send(ControlCommand::Metrics(sender))?;
+        reply.recv_timeout(REPLY_TIMEOUT).map_err(|_| proxy_ended())
+    }
+
+    /// Returns chunks of burst curves of what clients send, after those that the reader has.
+    ///
+    /// # Errors
+    /// When the proxy has ended.
+    pub fn curves(&self, after: Option<CurveMark>) -> Result<CurveReport, OperationError> {
+        let (sender, reply) = mpsc::channel();
+        self.send(ControlCommand::Curves(after, sender))?;
         reply.recv_timeout(REPLY_TIMEOUT).map_err(|_| proxy_ended())
     }
 

@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use workload::live::{CurveMark, CurveReport};
 
 /// Maximum length of a request, bytes; enough for a policy of a hundred thousand workloads.
 const REQUEST_BYTES_MAX: u64 = 64 << 20;
@@ -51,6 +52,10 @@ enum ControlRequest {
     Status,
     /// Report the counters with distributions.
     Observe,
+    /// Report burst curves of what clients send, after those that the reader has.
+    Curves {
+        after: Option<CurveMark>,
+    },
     /// Take over, by this version of the conversation.
     TakeOver {
         version: u32,
@@ -125,6 +130,7 @@ enum ControlReply {
     Checked(Box<ProxyCheck>),
     Status(Box<ProxyStatus>),
     Observed(Box<ProxyObservation>),
+    Curves(Box<CurveReport>),
     Error {
         message: String,
         hint: String,
@@ -349,6 +355,7 @@ fn serve_request(text: &str, proxy: &ProxyConfigurator) -> Result<ControlReply, 
             Ok(ControlReply::Status(Box::new(ProxyStatus { snapshot, policy_name, policy_from: origin })))
         }
         ControlRequest::Observe => Ok(ControlReply::Observed(Box::new(proxy.handle().metrics()?.into()))),
+        ControlRequest::Curves { after } => Ok(ControlReply::Curves(Box::new(proxy.handle().curves(after)?))),
         ControlRequest::TakeOver { .. } => Err(proxy_ended()),
     }
 }
@@ -419,6 +426,18 @@ pub fn query_status(path: &Path) -> Result<ProxyStatus, OperationError> {
 pub fn query_observation(path: &Path) -> Result<ProxyObservation, OperationError> {
     match exchange(path, &ControlRequest::Observe)? {
         ControlReply::Observed(observation) => Ok(*observation),
+        ControlReply::Error { message, hint } => Err(OperationError::machine(message).hint(hint)),
+        _ => Err(proxy_ended()),
+    }
+}
+
+/// Returns burst curves of what clients of the proxy that listens at `path` send, after those that the reader has.
+///
+/// # Errors
+/// If no proxy listens there, or it is of a version without this question.
+pub fn query_curves(path: &Path, after: Option<CurveMark>) -> Result<CurveReport, OperationError> {
+    match exchange(path, &ControlRequest::Curves { after })? {
+        ControlReply::Curves(curves) => Ok(*curves),
         ControlReply::Error { message, hint } => Err(OperationError::machine(message).hint(hint)),
         _ => Err(proxy_ended()),
     }

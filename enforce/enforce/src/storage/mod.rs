@@ -71,8 +71,8 @@ pub use configurator::{ConfiguredPolicy, PolicyOrigin, ProxyConfigurator};
 pub use control::ProxyHandle;
 pub use control_socket::{
     ControlSocket, ObservedTraffic, ProxyCheck, ProxyObservation, ProxyStatus, check_policy, control_path,
-    is_listening, listen_for_control, query_observation, query_status, restore_policy, send_policy,
-    serve_taken_control, take_over,
+    is_listening, listen_for_control, query_curves, query_observation, query_status, restore_policy,
+    send_policy, serve_taken_control, take_over,
 };
 pub use descriptors::raise_open_files;
 pub(crate) use device_conditions::storage_conditions;
@@ -279,6 +279,9 @@ impl Proxy {
                 }
                 ControlCommand::Metrics(reply) => {
                     let _ = reply.send(self.engine.metrics());
+                }
+                ControlCommand::Curves(after, reply) => {
+                    let _ = reply.send(self.engine.curves(after.as_ref()));
                 }
                 ControlCommand::LearnExport(mount) => self.engine.learn_export(&mount.path, &mount.root),
                 ControlCommand::Listeners(reply) => {

@@ -8,11 +8,13 @@ use super::overdue::OverdueWatch;
 use super::queue::{DispatchTicket, RequestQueue};
 use super::request::{NO_SESSION, RequestEnding, RequestState, RequestTable};
 use super::rules::ProxyRules;
-use super::statistics::ProxyStatistics;
+use super::statistics::{ProxyStatistics, new_identity};
+use model::{Op, PerStage, Request, Stage};
 use std::net::SocketAddr;
-use units::Bytes;
+use units::{Bytes, MILLI, Nanos, Work};
 use wire::RequestClass;
-use workload::device::StorageProfile;
+use workload::device::{NetworkModel, StorageProfile};
+use workload::live::{LiveArrival, LiveCurves};
 
 /// Bytes buffered by a proxy before the allowance of every session shrinks, until half of them are left.
 const CROWDED_BYTES: usize = 128 << 20;
@@ -36,6 +38,8 @@ pub(super) struct SharedState {
     pub(super) have_allowances_changed: bool,
     pub(super) names: WorkloadNames,
     pub(super) statistics: ProxyStatistics,
+    /// Burst curves of reads and writes of known workloads.
+    pub(super) live: LiveCurves,
     /// Rules in force.
     pub(super) enforced: ProxyRules,
     pub(super) exports: ExportTable,
@@ -71,6 +75,7 @@ impl SharedState {
             have_allowances_changed: false,
             names,
             statistics,
+            live: LiveCurves::new(new_identity()),
             enforced: rules,
             exports: ExportTable::default(),
             overdue: OverdueWatch::default(),
@@ -240,11 +245,11 @@ impl SharedState {
         let cost = request.cost;
         let flow = request.flow;
         let is_estimate = request.is_size_unknown();
-        if let Some(charge) = request.charge.take() {
-            let served = self.served_cost.served_ns(requested, cost, reply);
-            if served != cost || is_estimate {
-                self.queue.settle(self.now, charge, served);
-            }
+        let served = self.served_cost.served_ns(requested, cost, reply);
+        if let Some(charge) = request.charge.take()
+            && (served != cost || is_estimate)
+        {
+            self.queue.settle(self.now, charge, served);
         }
         if is_estimate && !is_error {
             self.requests.get_mut(number).class = RequestClass::Read(Bytes(reply.bytes));
@@ -252,6 +257,30 @@ impl SharedState {
         }
         let allowed = self.enforced.allowed_ns.get(&data_flow(flow)).copied();
         self.statistics.observe(self.requests.get(number), is_error, allowed, self.now, &self.names);
+        self.note_live(number, is_error, served);
+    }
+
+    /// Adds a read or write of a known workload, whose work at the storage was `served` nanoseconds, to its burst curve.
+    fn note_live(&mut self, number: u32, is_error: bool, served: u64) {
+        let request = self.requests.get(number);
+        let op = match request.class {
+            RequestClass::Control => return,
+            RequestClass::Read(_) => Op::Read,
+            RequestClass::Write(_) => Op::Write,
+        };
+        let flow = data_flow(request.flow);
+        if flow == UNKNOWN_FLOW {
+            return;
+        }
+        let at = Nanos(request.arrived);
+        let size = request.transferred(is_error);
+        let moved = Request { arrival: at, size, op, offset: None, response: None };
+        let network = NetworkModel::default();
+        let work = PerStage::from_fn(|stage| match stage {
+            Stage::Storage => Work(served.saturating_mul(MILLI)),
+            link => network.work(link, &moved),
+        });
+        self.live.add(flow, LiveArrival { at, work }, self.now);
     }
 }
 

@@ -364,7 +364,7 @@ impl ObservationRecord {
 }
 
 /// Returns a random identity. The keys of hash maps come from the system's source of randomness.
-fn new_identity() -> String {
+pub(super) fn new_identity() -> String {
     format!("{:016x}", RandomState::new().build_hasher().finish())
 }
 

@@ -152,8 +152,8 @@ fn read_halves(args: &ClusterRunArgs, folder: &Path) -> Result<ClusterHalves, Op
     source.safety_margin = Some(args.cluster.safety_margin().unwrap_or(MARGIN));
     source.results = results([&args.output, &args.report]);
     let problem = ClusterProblem::read(&source, &TerminalObserver)?;
-    let ClusterProblem { safety_margin, servers, workloads, .. } = problem;
-    let cluster = Cluster { safety_margin, servers, workloads };
+    let ClusterProblem { safety_margin, failure_domain, servers, workloads, .. } = problem;
+    let cluster = Cluster { safety_margin, failure_domain, servers, workloads };
     ClusterHalves::new(cluster, &problem.profiles, &problem.options)
 }
 
@@ -163,7 +163,8 @@ fn planned(args: &ClusterRunArgs, halves: &ClusterHalves, folder: &Path) -> Resu
     let mut source = ClusterSource::new(ClusterDescription::File(folder.join(CLUSTER_FILE)));
     source.cached = false;
     let recipe = PlanningRecipe::of(LimitMethod::Exact);
-    let question = PlanningQuestion { source: &source, recipe: &recipe, keep: None, compare: false };
+    let question =
+        PlanningQuestion { source: &source, recipe: &recipe, keep: None, survive: false, compare: false };
     let run = plan_cluster(&question, &TerminalObserver)?;
     let policy = policy_of(&run.problem, &run.planned);
     if let Some(path) = &args.output {

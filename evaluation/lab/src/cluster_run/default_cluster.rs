@@ -107,14 +107,19 @@ pub fn write_default_cluster(folder: &Path) -> Result<PathBuf, OperationError> {
         let trace = PathBuf::from(format!("{}.csv", workload.name));
         write_trace(&folder.join(&trace), stream.requests().expect("parameters are in their ranges"))?;
         let slo = workload.slo.parse().expect("an SLO");
-        specs.push(WorkloadSpec { name: workload.name.to_owned(), trace, slo });
+        specs.push(WorkloadSpec::new(workload.name, trace, slo));
     }
     let network = ByteRate::from_bytes_per_sec(NETWORK_BYTES_PER_S).expect("a rate");
     let storage = PathBuf::from("ssd.json");
     write_text(&folder.join(&storage), &DEVICE.profile(&sizes).to_json())?;
     let mut class = ServerClass::new("ssd", specs.len(), storage, network);
     class.best_effort_request = BEST_EFFORT;
-    let cluster = Cluster { safety_margin: DEFAULT_SAFETY_MARGIN, servers: vec![class], workloads: specs };
+    let cluster = Cluster {
+        safety_margin: DEFAULT_SAFETY_MARGIN,
+        failure_domain: None,
+        servers: vec![class],
+        workloads: specs,
+    };
     let text = serde_json::to_string_pretty(&cluster).expect("a cluster is plain data");
     write_text(&folder.join(CLUSTER_FILE), &text)?;
     Ok(folder.join(CLUSTER_FILE))

@@ -31,6 +31,7 @@ impl SsdModel {
             percentile: Percentile::new(99.99).expect("a percentile"),
             read: Seconds(self.idle_latency(Op::Read, largest).as_secs()),
             write: Seconds(self.idle_latency(Op::Write, largest).as_secs()),
+            sizes: Vec::new(),
         };
         let requests = 2 * u64::from(self.channels);
         let limits = QueueLimits {
@@ -154,7 +155,7 @@ mod tests {
         let cost = LinearServiceTime::new(Nanos(90_000), 2000);
         let model = SsdModel { channels: 4, read: cost, write: cost, bandwidth: None };
         let profile = model.profile(&[Bytes(4096), Bytes(65536)]);
-        assert_eq!(profile.base_latency(Op::Read), Seconds(90e-6 + 65536.0 * 2e-9));
+        assert_eq!(profile.base_latency(Op::Read, Bytes(1)), Seconds(90e-6 + 65536.0 * 2e-9));
         assert_eq!(profile.queue_limits().map(|limits| limits.read_requests_max), Some(8));
         assert_eq!(StorageProfile::from_json(&profile.to_json()).as_ref(), Ok(&profile));
         assert!(profile.source().is_some_and(|source| source.contains("emulated")));

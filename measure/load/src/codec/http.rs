@@ -68,8 +68,13 @@ impl ClientCodec for HttpCodec {
         }
     }
 
+    fn takes_requests(&self) -> bool {
+        !self.framer.wire().is_closing()
+    }
+
+    /// The response that announces the end still has its body.
     fn is_closing(&self) -> bool {
-        self.framer.wire().is_closing()
+        self.framer.wire().is_closing() && !self.framer.has_begun()
     }
 }
 
@@ -147,6 +152,20 @@ mod tests {
         let mut old = asked(1);
         old.decode(b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
         assert!(old.is_closing());
+    }
+
+    /// A client that left at the head would ask again for what the server has answered.
+    #[test]
+    fn the_last_response_is_received_whole() {
+        let last = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello";
+        let mut http = asked(2);
+        for cut in 0..last.len() {
+            let decoded = http.decode(&last[..cut]).unwrap();
+            assert!(matches!(decoded, Decoded::NeedMore(_)) && !http.is_closing(), "{cut}: {decoded:?}");
+        }
+        assert!(!http.takes_requests());
+        let decoded = http.decode(last).unwrap();
+        assert!(matches!(decoded, Decoded::Reply { id: 0, .. }) && http.is_closing(), "{decoded:?}");
     }
 
     proptest! {

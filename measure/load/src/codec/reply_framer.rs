@@ -34,6 +34,11 @@ impl<W: ProtocolParser> ReplyFramer<W> {
         &self.wire
     }
 
+    /// True while the head of a reply was parsed and its end has not arrived.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.partial.is_some()
+    }
+
     /// Registers a request that is sent: `bytes` are the whole request. Replies can only be framed if their requests
     /// were registered.
     pub(crate) fn register_request(&mut self, bytes: &[u8]) -> Result<(), String> {

@@ -4,21 +4,18 @@ use super::insecure::AcceptAny;
 use super::refusal::Refusal;
 use super::session::TlsSession;
 use crate::target::CertificateCheck;
+use certificates::{read_authorities, system_authorities};
 use model::OperationError;
 use rustls::client::Resumption;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-/// Files with the certificates of the authorities that distributions trust: Debian, Fedora, Alpine.
-const SYSTEM_FILES: [&str; 3] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
-/// The variable by which OpenSSL takes another file.
-const SYSTEM_FILE_VARIABLE: &str = "SSL_CERT_FILE";
+/// Field of a load file that names authorities.
+const NAME_AUTHORITIES: &str = "tls = { ca_file = \"ca.pem\" }";
 
 /// Opens TLS sessions with one server.
 #[derive(Debug, Clone)]
@@ -40,11 +37,11 @@ impl TlsClient {
                 .dangerous()
                 .with_custom_certificate_verifier(Arc::new(AcceptAny(provider)))
                 .with_no_client_auth(),
-            CertificateCheck::System => {
-                builder.with_root_certificates(read_authorities(&system_file()?)?).with_no_client_auth()
-            }
+            CertificateCheck::System => builder
+                .with_root_certificates(trusted(&system_authorities(NAME_AUTHORITIES)?)?)
+                .with_no_client_auth(),
             CertificateCheck::Authorities(file) => {
-                builder.with_root_certificates(read_authorities(file)?).with_no_client_auth()
+                builder.with_root_certificates(trusted(file)?).with_no_client_auth()
             }
         };
         config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
@@ -72,31 +69,13 @@ impl TlsClient {
     }
 }
 
-fn system_file() -> Result<PathBuf, OperationError> {
-    if let Some(file) = std::env::var_os(SYSTEM_FILE_VARIABLE) {
-        return Ok(file.into());
-    }
-    SYSTEM_FILES.iter().map(PathBuf::from).find(|file| file.is_file()).ok_or_else(|| {
-        OperationError::machine("this machine has no list of the authorities that it trusts")
-            .hint("install ca-certificates, or name a file of certificates: tls = { ca_file = \"ca.pem\" }")
-    })
-}
-
-/// Reads certificates in PEM. A file may have others that cannot be used: systems keep some of them for old software.
-fn read_authorities(file: &Path) -> Result<RootCertStore, OperationError> {
-    let shown = file.display();
-    let hint = "expected certificates of authorities in PEM, each from -----BEGIN CERTIFICATE----- on";
-    let unreadable = |error: &dyn std::fmt::Display| {
-        OperationError::input(format_args!("certificates of {shown} cannot be read: {error}")).hint(hint)
-    };
-    let certificates = CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))?;
-    let certificates: Vec<_> = certificates.collect::<Result<_, _>>().map_err(|error| unreadable(&error))?;
+/// Reads authorities. A file may have others that cannot be used: systems keep some of them for old software.
+fn trusted(file: &Path) -> Result<RootCertStore, OperationError> {
     let mut authorities = RootCertStore::empty();
-    let (used, _) = authorities.add_parsable_certificates(certificates);
+    let (used, _) = authorities.add_parsable_certificates(read_authorities(file)?);
     if used == 0 {
-        return Err(
-            OperationError::input(format_args!("{shown} has no certificate that can be used")).hint(hint)
-        );
+        let message = format!("{} has no certificate that can be used", file.display());
+        return Err(OperationError::input(message).hint("expected certificates of authorities"));
     }
     Ok(authorities)
 }

@@ -1,6 +1,7 @@
 //! Failed handshakes in words: what was expected, what was found, and what to do.
 
 use super::ALPN_HTTP2;
+use certificates::CertificateFault;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage};
 use std::io;
 
@@ -75,32 +76,14 @@ fn no_protocol(alpn: &[Vec<u8>]) -> (String, &'static str) {
 }
 
 fn wrong_certificate(reason: &CertificateError) -> (String, &'static str) {
-    match reason {
-        CertificateError::NotValidForNameContext { expected, presented } => {
-            let names: Vec<&str> = presented.iter().map(|name| bare(name)).collect();
-            let presented = if names.is_empty() { "no name".to_owned() } else { names.join(", ") };
-            (
-                format!("its certificate is for {presented}, not for {}", expected.to_str()),
-                "use a name of the certificate in the target; or, for a server under test, accept any \
-                 certificate: tls = { insecure = true }",
-            )
+    let fault = CertificateFault::from(reason);
+    let hint = match fault {
+        CertificateFault::OtherName { .. } => {
+            "use a name of the certificate in the target; or, for a server under test, accept any \
+             certificate: tls = { insecure = true }"
         }
-        // A bad signature is that of another authority of the same name.
-        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-            ("its certificate is from an authority that is not trusted".to_owned(), TRUST_HINT)
-        }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            ("its certificate has expired".to_owned(), TRUST_HINT)
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            ("its certificate is not valid yet".to_owned(), "is the clock of this machine right?")
-        }
-        other => (format!("its certificate is not accepted: {other}"), TRUST_HINT),
-    }
-}
-
-/// The name in rustls' `DnsName("localhost")` or `IpAddress(127.0.0.1)`.
-fn bare(presented: &str) -> &str {
-    let inner = presented.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
-    inner.unwrap_or(presented).trim_matches('"')
+        CertificateFault::NotYetValid => "is the clock of this machine right?",
+        CertificateFault::Untrusted | CertificateFault::Expired | CertificateFault::Other(_) => TRUST_HINT,
+    };
+    (fault.to_string(), hint)
 }

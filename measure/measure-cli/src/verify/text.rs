@@ -3,31 +3,17 @@
 use crate::verify::guarantees::guarantees;
 use cli::from_to;
 use cli::terminal::TextTable;
+use measure::verification::FindingsDocument;
 use model::Stage;
 use operation::document::document;
 use operation::text::{percent, time};
 use plot::Unit;
-use schemars::JsonSchema;
-use serde::Serialize;
 use units::plural;
-use verify::{Finding, Findings, LimitFinding, OverallVerdict, SloWindow, Verdict};
-
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct FindingsDocument<'a> {
-    policy: Option<&'a str>,
-    /// What the verdicts on all workloads with a guarantee say together.
-    verdict: OverallVerdict,
-    /// Servers to which the bounds of the policy do not apply, and why: --without-bounds accepts that, or the policy is of version 1 and for several channels. No bound on them is judged.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bounds_do_not_apply: Option<&'a str>,
-    #[serde(flatten)]
-    findings: &'a Findings,
-}
+use verify::{Finding, Findings, LimitFinding, SloWindow, Verdict};
 
 /// The findings as one JSON object.
 pub fn json(policy: Option<&str>, findings: &Findings, broken_bounds: Option<&str>) -> String {
-    let verdict = findings.overall();
-    document(&FindingsDocument { policy, verdict, bounds_do_not_apply: broken_bounds, findings })
+    document(&FindingsDocument::new(policy, findings, broken_bounds))
 }
 
 /// Everything that people want to know, the answer first.

@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -193,6 +193,7 @@ const READS: usize = 60;
 /// Reads of the disk by a thread of its own, while others write if `has_hog`.
 fn read_beside(file: &File, has_hog: bool) {
     let is_over = &AtomicBool::new(false);
+    let written = &AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for hog in 0..if has_hog { HOGS } else { 0 } {
             let write = move || {
@@ -201,6 +202,7 @@ fn read_beside(file: &File, has_hog: bool) {
                 let offset = (hog * BLOCK_BYTES) as u64;
                 while !is_over.load(Ordering::Relaxed) {
                     file.write_all_at(buffer, offset).expect("the device can be written");
+                    written.fetch_add(1, Ordering::Relaxed);
                 }
             };
             std::thread::Builder::new().name("hog".to_owned()).spawn_scoped(scope, write).expect("a thread");
@@ -208,6 +210,10 @@ fn read_beside(file: &File, has_hog: bool) {
         let read = || {
             let mut buffer = vec![1; 2 * BLOCK_BYTES];
             for number in 0..READS {
+                // On a busy machine all reads may be over before a hog gets a CPU.
+                let before = written.load(Ordering::Relaxed);
+                let is_written = || !has_hog || written.load(Ordering::Relaxed) > before;
+                testkit::wait_until(Duration::from_secs(60), "the hogs write", is_written);
                 let offset = ((HOGS + number) * BLOCK_BYTES) as u64;
                 file.read_exact_at(aligned(&mut buffer), offset).expect("the device can be read");
             }

@@ -32,6 +32,6 @@ pub use expression::{ArrivalProcess, RandomSource, ServiceProcess, TimeStep};
 pub use latency::{ExpressionPart, LatencyBound, LatencyQuery};
 pub use markov::{MarkovArrivals, MarkovError, MarkovState, Prefactor};
 pub use network::{OperatorOrder, TwoColumnError, TwoColumnFlow, TwoColumnNetwork};
-pub use queue::TabulatedQueue;
+pub use queue::{QueueLatency, TabulatedQueue};
 pub use spectral::SquareMatrix;
 pub use table::{DependentSum, RateTable, ThetaGrid, independent_sum};

@@ -70,6 +70,11 @@ impl RateTable {
         self.grid
     }
 
+    /// The memory that the table occupies beside its own fields, bytes.
+    pub fn heap_bytes(&self) -> usize {
+        size_of_val(self.growth.as_slice())
+    }
+
     /// The growth f at a grid point; infinite beyond the domain.
     pub fn growth(&self, point: usize) -> f64 {
         self.growth[point]

@@ -7,7 +7,9 @@ use placement::admission::{
     AdmissionController, AdmissionProcedure, Applicant, ByModel, IdenticalServers, QJump, QJumpLevels, Silo,
     SiloPlus, StageCurves, TrialBandwidth, priority_meister,
 };
-use predict::{Probabilistic, PublishedSnc, Replayed, Reshaping, WorstCase, WorstCaseSketch};
+use predict::{
+    Convolution, Probabilistic, PublishedSnc, Replayed, Reshaping, SncByStage, WorstCase, WorstCaseSketch,
+};
 use std::sync::Arc;
 
 /// Something that decides on a sequence of arrivals.
@@ -27,8 +29,13 @@ pub(crate) fn admitted_by<P: AdmissionProcedure>(
     arrivals: &[Arrival],
 ) -> Vec<bool> {
     let mut controller = AdmissionController::new(procedure, IdenticalServers::LINK);
-    let applicant =
-        |a: &Arrival| Applicant { name: format!("w{}", a.copy), slo: a.slo, group: None, sketch: sketch(a) };
+    let applicant = |a: &Arrival| Applicant {
+        name: format!("w{}", a.copy),
+        slo: a.slo,
+        base_latency: 0.0,
+        group: None,
+        sketch: sketch(a),
+    };
     arrivals.iter().map(|a| controller.admit(vec![applicant(a)]).is_some()).collect()
 }
 
@@ -174,8 +181,11 @@ pub(crate) fn link_offices(world: &World, factor: f64) -> Vec<Box<dyn Decider>> 
 
 /// The models that know percentiles, and no admission control at all.
 pub(crate) fn models(world: &World, replays: usize) -> Vec<Box<dyn Decider>> {
+    let exact = PublishedSnc { convolution: Convolution::Exact, ..PublishedSnc::default() };
     vec![
         Box::new(ModelDecider::new(PublishedSnc::default(), "published-snc", &world.first, usize::MAX)),
+        Box::new(ModelDecider::new(exact, "published-snc, exact", &world.first, usize::MAX)),
+        Box::new(ModelDecider::new(SncByStage::default(), "snc-by-stage", &world.first, usize::MAX)),
         Box::new(ModelDecider::new(Probabilistic::default(), "probabilistic", &world.first, usize::MAX)),
         Box::new(ModelDecider::new(replayed(), "replayed", &world.first, replays)),
         Box::new(AdmitAll),

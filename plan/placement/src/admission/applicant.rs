@@ -13,6 +13,8 @@ pub struct Applicant<S> {
     pub name: String,
     /// The latency that the workload asks for.
     pub slo: Slo,
+    /// The latency of its requests on an idle server, seconds (thesis §2.3.2); part of every prediction.
+    pub base_latency: f64,
     /// Workloads of the same group may burst together; `None` is independent of all others.
     pub group: Option<u32>,
     /// The procedure's data about the workload's traffic; shared, because several controllers may use the
@@ -32,8 +34,6 @@ impl<S> Clone for Applicant<S> {
 pub struct SharedServer<'a, S> {
     /// All workloads of the server, the newcomers last.
     pub members: &'a [&'a Applicant<S>],
-    /// The latency of a request on the idle server, seconds; part of every prediction.
-    pub base_latency: f64,
     /// Latencies stay below this fraction of the SLO.
     pub slo_factor: f64,
     /// Maximum number of priority levels at a stage of the server, at least 1.
@@ -48,7 +48,7 @@ impl<S> SharedServer<'_, S> {
 
     /// Returns the part of [`Self::allowed`] left for queueing, seconds; may be negative.
     pub fn budget(&self, member: usize) -> f64 {
-        self.allowed(member) - self.base_latency
+        self.allowed(member) - self.members[member].base_latency
     }
 
     /// Returns true if a latency is a number that keeps the member's SLO.

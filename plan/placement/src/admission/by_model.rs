@@ -54,7 +54,8 @@ impl<M: LatencyModel> AdmissionProcedure for ByModel<'_, M> {
         priorities: &[Priority],
     ) -> Vec<Result<f64, UndefinedLatency>> {
         let predictions = self.model.predict(&members(server, priorities));
-        predictions.into_iter().map(|p| p.map(|p| p.bound + server.base_latency)).collect()
+        let predictions = predictions.into_iter().zip(server.members);
+        predictions.map(|(p, member)| p.map(|p| p.bound + member.base_latency)).collect()
     }
 
     fn fits(&self, server: &SharedServer<'_, M::Sketch>, priorities: &[Priority]) -> bool {

@@ -4,6 +4,7 @@ use super::applicant::{Applicant, Priority, SharedServer};
 use super::procedure::AdmissionProcedure;
 use super::refusal::{AdmissionRefusal, Breach};
 use crate::problem::PlanningProblem;
+use crate::rules::{ExcludedServers, Exclusion, Place, PlacementRules, RuledServer, RuledServers};
 use model::{Slo, UndefinedLatency};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +12,6 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IdenticalServers {
     pub count: usize,
-    /// The latency of a request on an idle one, seconds (thesis §2.3.2); it is added to every prediction.
-    pub base_latency: f64,
     /// Latencies stay below this fraction of the SLO, usually [`PlanningProblem::SLO_FACTOR`].
     pub slo_factor: f64,
     /// Maximum number of priority levels at a stage of a server, at least 1.
@@ -20,9 +19,8 @@ pub struct IdenticalServers {
 }
 
 impl IdenticalServers {
-    /// One server without base latency.
-    pub const LINK: Self =
-        Self { count: 1, base_latency: 0.0, slo_factor: PlanningProblem::SLO_FACTOR, levels_max: usize::MAX };
+    /// One server.
+    pub const LINK: Self = Self { count: 1, slo_factor: PlanningProblem::SLO_FACTOR, levels_max: usize::MAX };
 }
 
 /// Accepts and refuses workloads as they come and go. Decisions depend on nothing but their order.
@@ -33,6 +31,9 @@ pub struct AdmissionController<P: AdmissionProcedure> {
     servers: Vec<AdmissionServer<P::Sketch>>,
     /// The number of each admitted workload's server, by the workload's name.
     server_by_name: BTreeMap<String, usize>,
+    /// Rules on where workloads may go, and their positions in the rules by name; a server has its position plus 1 as its number.
+    rules: PlacementRules,
+    ruled: BTreeMap<String, usize>,
 }
 
 // A derived implementation would ask for sketches that can be cloned, which are shared instead.
@@ -43,6 +44,8 @@ impl<P: AdmissionProcedure + Clone> Clone for AdmissionController<P> {
             identical: self.identical,
             servers: self.servers.clone(),
             server_by_name: self.server_by_name.clone(),
+            rules: self.rules.clone(),
+            ruled: self.ruled.clone(),
         }
     }
 }
@@ -52,11 +55,23 @@ impl<P: AdmissionProcedure + Clone> Clone for AdmissionController<P> {
 struct AdmissionServer<S> {
     members: Vec<Applicant<S>>,
     priorities: Vec<Priority>,
+    /// Positions of the members in the rules; empty without rules.
+    ruled: Vec<usize>,
+}
+
+impl<S> RuledServers for [AdmissionServer<S>] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn at(&self, position: usize) -> RuledServer<'_> {
+        RuledServer { class: 0, members: &self[position].ruled, number: Some(position + 1) }
+    }
 }
 
 impl<S> Clone for AdmissionServer<S> {
     fn clone(&self) -> Self {
-        Self { members: self.members.clone(), priorities: self.priorities.clone() }
+        Self { members: self.members.clone(), priorities: self.priorities.clone(), ruled: self.ruled.clone() }
     }
 }
 
@@ -83,9 +98,24 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
     pub fn new(procedure: P, identical: IdenticalServers) -> Self {
         let mut servers = Vec::with_capacity(identical.count);
         for _ in 0..identical.count {
-            servers.push(AdmissionServer { members: Vec::new(), priorities: Vec::new() });
+            servers.push(AdmissionServer { members: Vec::new(), priorities: Vec::new(), ruled: Vec::new() });
         }
-        Self { procedure, identical, servers, server_by_name: BTreeMap::new() }
+        let (rules, ruled) = Default::default();
+        Self { procedure, identical, servers, server_by_name: BTreeMap::new(), rules, ruled }
+    }
+
+    /// The controller with rules on where workloads of these names may go; its servers are the rules' first class.
+    ///
+    /// # Panics
+    /// When a workload is admitted already.
+    #[must_use]
+    pub fn with_rules<'a>(mut self, rules: PlacementRules, names: impl Iterator<Item = &'a str>) -> Self {
+        assert!(self.is_empty(), "rules come before workloads");
+        if !rules.is_empty() {
+            self.ruled = names.enumerate().map(|(position, name)| (name.to_owned(), position)).collect();
+            self.rules = rules;
+        }
+        self
     }
 
     /// Takes all of these workloads to the first server where they and its members meet their SLOs, and gives the
@@ -97,7 +127,15 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
         self.check_names(&newcomers)?;
         let mut breaches: Vec<Breach> = Vec::new();
         let mut of_empty = None;
+        let ruled = self.positions_of(&newcomers);
+        let mut excluded = ExcludedServers::default();
+        let mut closest: Option<(usize, Breach)> = None;
         for number in 0..self.servers.len() {
+            let exclusion = self.exclusion(number, &ruled);
+            excluded.count(exclusion, 1);
+            if exclusion.is_some() {
+                continue;
+            }
             let is_empty = self.servers[number].members.is_empty();
             if let Some(breach) = of_empty.clone().filter(|_| is_empty) {
                 breaches.push(breach);
@@ -108,20 +146,42 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
                     self.add(number, newcomers, priorities);
                     return Ok(number);
                 }
-                Err(breach) => breaches.push(breach),
+                Err(breach) => {
+                    let is_closer = |(_, best): &(usize, Breach)| breach.severity() < best.severity();
+                    if !self.rules.is_empty() && closest.as_ref().is_none_or(is_closer) {
+                        closest = Some((number, breach.clone()));
+                    }
+                    breaches.push(breach);
+                }
             }
             if is_empty {
                 of_empty = breaches.last().cloned();
             }
         }
+        if excluded.others() < excluded.total {
+            return Err(AdmissionRefusal::Ruled { excluded: Box::new(excluded), closest });
+        }
         Err(AdmissionRefusal::NoRoom(breaches))
+    }
+
+    /// The positions of workloads in the rules; empty without rules.
+    fn positions_of(&self, newcomers: &[Applicant<P::Sketch>]) -> Vec<usize> {
+        newcomers.iter().filter_map(|newcomer| self.ruled.get(&newcomer.name).copied()).collect()
+    }
+
+    fn exclusion(&self, number: usize, ruled: &[usize]) -> Option<Exclusion> {
+        self.rules.exclusion(self.servers.as_slice(), Place::On(number), ruled, &[])
     }
 
     /// Does the same as [`Self::arrive`] without the reason of a refusal, which may cost more than the decision. A name
     /// in use is refused like any other.
     pub fn admit(&mut self, newcomers: Vec<Applicant<P::Sketch>>) -> Option<usize> {
         self.check_names(&newcomers).ok()?;
-        let fitting = |number| Some((number, self.fitting_priorities(number, &newcomers)?));
+        let ruled = self.positions_of(&newcomers);
+        let fitting = |number| {
+            let may_join = self.exclusion(number, &ruled).is_none();
+            Some((number, may_join.then(|| self.fitting_priorities(number, &newcomers))??))
+        };
         let (number, priorities) = self.distinct_servers().find_map(fitting)?;
         self.add(number, newcomers, priorities);
         Some(number)
@@ -134,6 +194,7 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
         let server = &mut self.servers[number];
         let position = server.members.iter().position(|m| m.name == name).expect("names agree with servers");
         let departed = server.members.remove(position);
+        server.ruled.retain(|&known| self.ruled.get(name) != Some(&known));
         server.priorities.remove(position);
         let members = server.members.iter().collect::<Vec<_>>();
         let shared = self.identical.shared_by(&members);
@@ -173,12 +234,14 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
         self.server_by_name.is_empty()
     }
 
-    /// The numbers of the servers with members and of the first without any, ascending: the others are like that one.
+    /// The numbers of the servers with members and of the first without any, ascending: the others are like that one,
+    /// unless rules tell them apart.
     fn distinct_servers(&self) -> impl Iterator<Item = usize> {
         let mut has_empty = false;
+        let are_alike = self.rules.is_empty();
         let servers = self.servers.iter().enumerate();
         let distinct = servers.filter(move |(_, server)| {
-            !server.members.is_empty() || !std::mem::replace(&mut has_empty, true)
+            !are_alike || !server.members.is_empty() || !std::mem::replace(&mut has_empty, true)
         });
         distinct.map(|(number, _)| number)
     }
@@ -198,6 +261,8 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
     /// Adds newcomers to a server whose members, the newcomers last, have these priorities from now on.
     fn add(&mut self, number: usize, newcomers: Vec<Applicant<P::Sketch>>, priorities: Vec<Priority>) {
         self.server_by_name.extend(newcomers.iter().map(|n| (n.name.clone(), number)));
+        let ruled = self.positions_of(&newcomers);
+        self.servers[number].ruled.extend(ruled);
         self.servers[number].priorities = priorities;
         self.servers[number].members.extend(newcomers);
     }
@@ -254,7 +319,7 @@ impl<P: AdmissionProcedure> AdmissionController<P> {
 impl IdenticalServers {
     /// One of these servers with its members, as a procedure sees it.
     pub(crate) fn shared_by<'a, S>(&self, members: &'a [&'a Applicant<S>]) -> SharedServer<'a, S> {
-        let &Self { base_latency, slo_factor, levels_max, .. } = self;
-        SharedServer { members, base_latency, slo_factor, levels_max }
+        let &Self { slo_factor, levels_max, .. } = self;
+        SharedServer { members, slo_factor, levels_max }
     }
 }

@@ -5,6 +5,7 @@ use super::applicant::{Priority, SharedServer};
 use crate::prioritise;
 use calculus::{ArrivalCurve, PriorityQueue};
 use model::{PerStage, Stage};
+use std::collections::BTreeMap;
 
 /// Returns priorities with which every worst case is within its SLO, if limiters hold workloads to their
 /// curves before every stage. If there are none, returns those that miss by least. For
@@ -16,13 +17,17 @@ pub fn priority_meister<S>(
     begun: &PerStage<f64>,
 ) -> Vec<Priority> {
     let budgets: Vec<f64> = (0..server.members.len()).map(|i| server.budget(i)).collect();
+    // The search repeats questions about stages at which nothing has changed.
+    let mut known: BTreeMap<(Stage, usize, Vec<usize>), f64> = BTreeMap::new();
     let mut delay_behind = |workload: usize, above: &PerStage<Vec<usize>>| {
         PerStage::from_fn(|stage| {
-            let mut queue = PriorityQueue::new();
-            for &other in &above[stage] {
-                queue.add(curve(&server.members[other].sketch, stage), 0.0);
-            }
-            queue.delay(curve(&server.members[workload].sketch, stage), begun[stage])
+            *known.entry((stage, workload, above[stage].clone())).or_insert_with(|| {
+                let mut queue = PriorityQueue::new();
+                for &other in &above[stage] {
+                    queue.add(curve(&server.members[other].sketch, stage), 0.0);
+                }
+                queue.delay(curve(&server.members[workload].sketch, stage), begun[stage])
+            })
         })
     };
     let found = prioritise(&budgets, &mut delay_behind).priorities;
@@ -65,6 +70,7 @@ mod tests {
         let applicant = |name: &str, latency| Applicant {
             name: name.into(),
             slo: slo(latency),
+            base_latency: 0.0,
             group: None,
             sketch: Arc::clone(&sketch),
         };

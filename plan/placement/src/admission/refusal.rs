@@ -1,6 +1,7 @@
 //! Why a workload is not admitted.
 
 use super::applicant::SharedServer;
+use crate::rules::ExcludedServers;
 use model::{Slo, UndefinedLatency};
 use std::fmt;
 
@@ -15,6 +16,8 @@ pub enum AdmissionRefusal {
     NoRoom(Vec<Breach>),
     /// So many servers have no room; of very many workloads the breaches are not worked out.
     Full(usize),
+    /// Rules exclude some servers; on those that they do not, this SLO is missed by least.
+    Ruled { excluded: Box<ExcludedServers>, closest: Option<(usize, Breach)> },
     /// The workload misses its SLO even alone on a server.
     Alone(Breach),
     /// The search for a place was interrupted before it had one for the workload.
@@ -53,6 +56,9 @@ pub enum BreachCause {
 impl AdmissionRefusal {
     /// The server that came closest, and what breaks there. Ties go to the first server.
     pub fn closest(&self) -> Option<(usize, &Breach)> {
+        if let Self::Ruled { closest, .. } = self {
+            return closest.as_ref().map(|(number, breach)| (*number, breach));
+        }
         let Self::NoRoom(breaches) = self else { return None };
         breaches.iter().enumerate().min_by(|a, b| a.1.severity().total_cmp(&b.1.severity()))
     }
@@ -108,6 +114,10 @@ impl fmt::Display for AdmissionRefusal {
             (Self::Nobody, _) => f.write_str("there is no workload to admit"),
             (Self::Full(1), _) => f.write_str("the server has no room"),
             (Self::Full(servers), _) => write!(f, "none of {servers} servers has room"),
+            (Self::Ruled { excluded, .. }, _) => {
+                let allowed = excluded.others();
+                write!(f, "rules leave {allowed} of {} servers, and none of them has room", excluded.total)
+            }
             (Self::Alone(breach), _) => write!(f, "alone on a server {breach}"),
             (Self::Interrupted, _) => {
                 f.write_str("the search was interrupted before it had a place for the workload")

@@ -51,11 +51,17 @@ fn slo(latency: f64) -> Slo {
 }
 
 fn applicant<S>(name: &str, latency: f64, sketch: S) -> Applicant<S> {
-    Applicant { name: name.into(), slo: slo(latency), group: None, sketch: Arc::new(sketch) }
+    Applicant {
+        name: name.into(),
+        slo: slo(latency),
+        base_latency: 0.01,
+        group: None,
+        sketch: Arc::new(sketch),
+    }
 }
 
 fn host(servers: usize) -> IdenticalServers {
-    IdenticalServers { count: servers, base_latency: 0.01, slo_factor: 0.999, levels_max: usize::MAX }
+    IdenticalServers { count: servers, slo_factor: 0.999, levels_max: usize::MAX }
 }
 
 fn state<P: AdmissionProcedure>(controller: &AdmissionController<P>) -> Vec<(String, usize, Priority)> {
@@ -66,8 +72,7 @@ fn state<P: AdmissionProcedure>(controller: &AdmissionController<P>) -> Vec<(Str
 fn a_tighter_slo_is_a_higher_priority_and_equal_ones_share_it() {
     let all = [("a", 0.5), ("b", 0.1), ("c", 0.5), ("d", 0.2)].map(|(n, l)| applicant(n, l, ()));
     let members: Vec<_> = all.iter().collect();
-    let server =
-        SharedServer { members: &members, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
+    let server = SharedServer { members: &members, slo_factor: 1.0, levels_max: usize::MAX };
     let levels: Vec<u32> = by_slo(&server).iter().map(|p| p[Stage::Storage]).collect();
     assert_eq!(levels, [2, 0, 2, 1]);
 }
@@ -79,7 +84,7 @@ fn groups_are_those_of_the_applicants_whoever_else_is_there() {
         (0..5).map(|i| Applicant { group: groups[i], ..applicant(&i.to_string(), 1.0, ()) }).collect();
     let members: Vec<_> = all.iter().collect();
     let numbers = |members: &[&Applicant<()>]| {
-        SharedServer { members, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX }.groups()
+        SharedServer { members, slo_factor: 1.0, levels_max: usize::MAX }.groups()
     };
     let five = numbers(&members);
     let distinct: std::collections::BTreeSet<_> = five.iter().collect();

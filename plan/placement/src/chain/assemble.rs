@@ -13,13 +13,13 @@ pub(super) struct ConstraintRows<'a> {
 }
 
 impl ConstraintRows<'_> {
-    /// The next constraint as (μ ÷ slack, multiplier ÷ slack, multiplier).
-    pub(super) fn next(&mut self) -> (f64, f64, f64) {
+    /// The next constraint as (target ÷ slack, multiplier ÷ slack, multiplier), where `target` is that of slack · multiplier.
+    pub(super) fn next(&mut self, target: f64) -> (f64, f64, f64) {
         let slack = self.slacks[0];
         let multiplier = self.multipliers[0];
         (self.slacks, self.multipliers) = (&self.slacks[1..], &self.multipliers[1..]);
         let inverse = 1.0 / slack;
-        (self.mu * inverse, multiplier * inverse, multiplier)
+        (target * inverse, multiplier * inverse, multiplier)
     }
 
     /// The slacks and multipliers of the next `count` constraints.
@@ -39,11 +39,11 @@ pub(super) fn add_lines(
     s: usize,
     lines: &CurveLines,
 ) {
-    let (mut gr, mut rr, _) = rows.next();
+    let mu = rows.mu;
+    let (mut gr, mut rr, _) = rows.next(mu);
     let mut gb = 0.0;
     let mut rb = 0.0;
     let mut bb = 0.0;
-    let mu = rows.mu;
     let (slacks, multipliers) = rows.take(lines.durations.len());
     for ((d, slack), multiplier) in lines.durations.iter().zip(slacks).zip(multipliers) {
         let inverse = 1.0 / slack;
@@ -71,15 +71,15 @@ pub(super) fn add_lines(
     }
 }
 
-/// Adds a latency constraint, which acts on the bursts of `level`, the rates of the level above it, and t.
+/// Adds a latency constraint, which acts on the bursts of `level`, the rates of the level above it, and t. It comes with its
+/// row, as [`ConstraintRows::next`] returns it.
 pub(super) fn add_latency(
     system: &mut NewtonSystem,
-    rows: &mut ConstraintRows,
+    (push, weight, multiplier): (f64, f64, f64),
     level: usize,
     c: &LatencySlack,
     convexify: bool,
 ) {
-    let (push, weight, multiplier) = rows.next();
     system.corner += c.by_t * c.by_t * weight;
     system.rhs_corner += c.by_t * push;
     for i in 0..STAGES {

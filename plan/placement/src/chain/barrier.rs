@@ -19,9 +19,14 @@ const TO_BOUNDARY_CURVED: f64 = 0.9;
 /// The share of the way to any other boundary that a step may go.
 const TO_BOUNDARY: f64 = 0.99;
 
+/// Relative precision of the product of slacks in a search for balance.
+const BALANCE: f64 = 1e-3;
+
 /// When the solver may stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Precision {
+    /// The solver stops as soon as `t ≥ 1` is certain, or `t < 1` holds.
+    Fit,
     /// The solver stops as soon as `t ≥ 1` is certain, or `t < 1` holds and is within half a percent of its optimum.
     Decide,
     /// The solver stops as soon as the objective is within this fraction of its optimum (of the linearised problem).
@@ -44,6 +49,22 @@ pub(crate) fn minimise(chain: &Chain, precision: Precision) -> ChainSolution {
         Ok(point) => BarrierSolver::new(chain, point).run(precision),
         Err(stage) => ChainSolution::Overloaded(stage),
     }
+}
+
+/// Returns the point of the largest product of slacks with `t` at 1: of each level's budget over its bound, raised
+/// to its weight. Scaling a budget moves it by nothing (it is Nash's bargaining solution), and no slack is traded away for
+/// a small gain of another, as it is where `t` is minimal. Capacity that is left goes to rates, so that traffic beyond a
+/// trace waits little in its own limiter. `start` is a point of a chain of [`LatencyConstraint::Exact`] with `t < 1`.
+pub(crate) fn balance(chain: &Chain, start: ChainPoint, weights: &[f64]) -> ChainPoint {
+    debug_assert_eq!(chain.constraint, LatencyConstraint::Exact);
+    let mut goals = Vec::with_capacity(weights.len());
+    let mut index = 0;
+    for (curves, weight) in chain.curves.iter().zip(weights) {
+        index += curves.iter().map(|(_, lines)| lines.work.len() + 1).sum::<usize>();
+        goals.push(Goal { index, weight: *weight });
+        index += 1;
+    }
+    BarrierSolver::balancing(chain, ChainPoint { t: 1.0, ..start }, goals).run_to_balance()
 }
 
 /// A strictly feasible point: each level gets its `share(level, stage)` of the spare rate (positive, adding
@@ -91,11 +112,22 @@ fn raise_t(chain: &Chain, point: &mut ChainPoint) {
     point.t = 1.5 * needed + 1e-6;
 }
 
+/// A constraint whose slack is to be large for its own sake.
+#[derive(Debug, Clone, Copy)]
+struct Goal {
+    /// Position of the constraint in the order of [`slacks`].
+    index: usize,
+    /// Exponent of its slack in the product, and the target of its slack · multiplier.
+    weight: f64,
+}
+
 /// The state of the primal-dual method between two steps.
 struct BarrierSolver<'a> {
     chain: &'a Chain,
     point: ChainPoint,
-    /// Barrier parameter μ, the target of every slack · multiplier.
+    /// Goals of a search for balance, in which `t` stays as it is; empty where `t` is minimised.
+    goals: Vec<Goal>,
+    /// Barrier parameter μ, the target of slack · multiplier of every constraint that is no goal.
     mu: f64,
     /// The slack of every constraint, in the order of [`slacks`].
     slacks: Vec<f64>,
@@ -114,12 +146,46 @@ impl<'a> BarrierSolver<'a> {
         Self {
             chain,
             point,
+            goals: Vec::new(),
             mu,
             slacks: values,
             multipliers,
             slack_changes: Vec::new(),
             system: NewtonSystem::default(),
         }
+    }
+
+    fn balancing(chain: &'a Chain, point: ChainPoint, goals: Vec<Goal>) -> Self {
+        let mut solver = Self::new(chain, point);
+        solver.mu = 0.1;
+        solver.multipliers = solver.slacks.iter().map(|slack| solver.mu / slack).collect();
+        for goal in &goals {
+            solver.multipliers[goal.index] = goal.weight / solver.slacks[goal.index];
+        }
+        solver.goals = goals;
+        solver
+    }
+
+    fn run_to_balance(mut self) -> ChainPoint {
+        for _ in 0..MAX_STEPS {
+            if self.step().is_none() || self.is_balanced() {
+                break;
+            }
+        }
+        self.point
+    }
+
+    /// Returns true if no other point has a product of slacks that is larger by more than about [`BALANCE`].
+    fn is_balanced(&self) -> bool {
+        let is_goal_met = |goal: &Goal| {
+            let product = self.slacks[goal.index] * self.multipliers[goal.index];
+            (product / goal.weight - 1.0).abs() < BALANCE
+        };
+        let products =
+            self.slacks.iter().zip(&self.multipliers).map(|(slack, multiplier)| slack * multiplier);
+        let of_goals: f64 =
+            self.goals.iter().map(|goal| self.slacks[goal.index] * self.multipliers[goal.index]).sum();
+        products.sum::<f64>() - of_goals < BALANCE && self.goals.iter().all(is_goal_met)
     }
 
     fn run(mut self, precision: Precision) -> ChainSolution {
@@ -132,8 +198,9 @@ impl<'a> BarrierSolver<'a> {
             let t = self.point.t;
             let least = prices.least_objective(self.chain);
             let done = match precision {
+                Precision::Fit if t < 1.0 => true,
                 Precision::Decide if t < 1.0 => t - least < 5e-3 * t,
-                Precision::Decide => is_refused(t, least) || t - least < 1e-4,
+                Precision::Fit | Precision::Decide => is_refused(t, least) || t - least < 1e-4,
                 Precision::Within(fraction) => t - least < fraction * t,
             };
             if done {
@@ -155,9 +222,15 @@ impl<'a> BarrierSolver<'a> {
         let (primal, growth) = longest_step(&self.slacks, &self.slack_changes);
         let mu = self.mu;
         let rows = self.slacks.iter().zip(&self.multipliers).zip(&self.slack_changes);
-        let dual_changes: Vec<f64> = rows.map(|((s, y), change)| (mu - y * change) / s - y).collect();
+        let mut dual_changes: Vec<f64> = rows.map(|((s, y), change)| (mu - y * change) / s - y).collect();
+        let mut falling = mu * growth;
+        for goal in &self.goals {
+            let beyond = (goal.weight - mu) / self.slacks[goal.index];
+            dual_changes[goal.index] += beyond;
+            falling += beyond * self.slack_changes[goal.index];
+        }
         let (dual, _) = longest_step(&self.multipliers, &dual_changes);
-        self.line_search(primal, mu * growth - self.system.rhs_corner)?;
+        self.line_search(primal, falling - self.system.rhs_corner)?;
         for (y, change) in self.multipliers.iter_mut().zip(dual_changes) {
             *y += dual * change;
         }
@@ -189,7 +262,7 @@ impl<'a> BarrierSolver<'a> {
     /// Raises `t` where the curvature of Eq. 5.5 ate more slack than a step may: t is free, so a long
     /// step need not be cut short for it.
     fn raise_t_for_curvature(&self, candidate: &mut ChainPoint) {
-        if self.chain.constraint != LatencyConstraint::Exact {
+        if self.chain.constraint != LatencyConstraint::Exact || !self.goals.is_empty() {
             return;
         }
         let mut raise: f64 = 0.0;
@@ -204,18 +277,34 @@ impl<'a> BarrierSolver<'a> {
     }
 
     /// Chooses the next barrier parameter from how evenly the products slack · multiplier are spread
-    /// (the rule of LOQO).
+    /// (the rule of LOQO), without those of goals.
     fn choose_mu(&mut self) {
-        let products = self.slacks.iter().zip(&self.multipliers).map(|(s, y)| s * y);
-        let mean = products.clone().sum::<f64>() / self.slacks.len() as f64;
-        let evenness = products.fold(f64::INFINITY, f64::min) / mean;
+        let mut sum = 0.0;
+        let mut least = f64::INFINITY;
+        let mut goals = self.goals.iter().peekable();
+        for (index, (slack, multiplier)) in self.slacks.iter().zip(&self.multipliers).enumerate() {
+            if goals.next_if(|goal| goal.index == index).is_none() {
+                sum += slack * multiplier;
+                least = least.min(slack * multiplier);
+            }
+        }
+        let mean = sum / (self.slacks.len() - self.goals.len()) as f64;
+        let evenness = least / mean;
         let spread = (0.05 * (1.0 - evenness) / evenness).min(2.0);
         self.mu = (0.1 * spread.powi(3)).clamp(1e-3, 0.8) * mean;
     }
 
-    /// The barrier function `t − μ Σ log slack`, or `None` outside the strictly feasible set.
+    /// The barrier function `t − μ Σ log slack`, in which a goal has its weight in place of μ; `None` outside the strictly
+    /// feasible set.
     fn merit(&self, point: &ChainPoint, slacks: &[f64]) -> Option<f64> {
-        log_sum(slacks).map(|sum| point.t - self.mu * sum)
+        let beyond: f64 =
+            self.goals.iter().map(|goal| (goal.weight - self.mu) * slacks[goal.index].ln()).sum();
+        log_sum(slacks).map(|sum| point.t - self.mu * sum - beyond)
+    }
+
+    /// The target of slack · multiplier of a level's latency.
+    fn target(&self, level: usize) -> f64 {
+        self.goals.get(level).map_or(self.mu, |goal| goal.weight)
     }
 
     /// The point that lies this far along the step.
@@ -276,19 +365,23 @@ impl<'a> BarrierSolver<'a> {
                     &self.chain.curves[level][stage],
                 );
             }
+            let target = self.target(level);
             latency_slacks(self.chain, &self.point, level, |c| {
-                add_latency(&mut self.system, &mut rows, level, &c, convexify);
+                add_latency(&mut self.system, rows.next(target), level, &c, convexify);
             });
         }
         for s in 0..STAGES {
             let by_t = rate_cap(self.chain, &self.point, s).1;
-            let (push, weight, _) = rows.next();
+            let (push, weight, _) = rows.next(self.mu);
             let last = levels - 1;
             self.system.diagonal[last][s][s] += weight;
             self.system.rhs[last][s] -= push;
             self.system.border[last][s] -= by_t * weight;
             self.system.corner += by_t * by_t * weight;
             self.system.rhs_corner += by_t * push;
+        }
+        if !self.goals.is_empty() {
+            self.system.hold_border();
         }
     }
 }

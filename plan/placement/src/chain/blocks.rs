@@ -38,6 +38,13 @@ impl NewtonSystem {
         (self.corner, self.rhs_corner) = (0.0, 0.0);
     }
 
+    /// Makes the bordering variable keep its value.
+    pub(super) fn hold_border(&mut self) {
+        self.border.fill([0.0; WIDTH]);
+        self.corner = 1.0;
+        self.rhs_corner = 0.0;
+    }
+
     /// Solves in place by block Cholesky; the solution replaces `rhs` and `rhs_corner`.
     /// `None` when the matrix is numerically not positive definite.
     pub(super) fn solve(&mut self) -> Option<()> {

@@ -24,7 +24,7 @@ mod prices;
 use calculus::ArrivalCurve;
 use model::{PerStage, Stage};
 
-pub(crate) use barrier::{ChainSolution, Precision, minimise};
+pub(crate) use barrier::{ChainSolution, Precision, balance, minimise};
 pub(crate) use prices::Prices;
 
 /// The number of stages on the path of a request.

@@ -5,11 +5,13 @@ use super::fixed;
 use super::method::LimitMethod;
 use super::refusal::FitRefusal;
 use super::share::share_rate;
-use crate::chain::{Chain, ChainPoint, ChainSolution, CurveLines, LatencyConstraint, Precision, minimise};
+use crate::chain::{
+    Chain, ChainPoint, ChainSolution, CurveLines, LatencyConstraint, Precision, balance, minimise,
+};
 use crate::levels::{PriorityLevel, WorkloadLimits, priority_levels};
 use crate::problem::PlanningProblem;
 use crate::server::PlannedServer;
-use calculus::ArrivalCurve;
+use calculus::{ArrivalCurve, DeviceQueue};
 use model::{PerStage, RateLimit, Stage};
 
 /// The relative precision of the objective when limits are handed out.
@@ -41,21 +43,22 @@ pub(crate) fn chain_of(
     }
 }
 
-/// Solves the exact chain for these members; refuses when a stage cannot carry their sustained rates. Budgets are
-/// positive.
+/// Solves the exact chain for these members and a queue at the device; refuses when a stage cannot carry their sustained
+/// rates. Budgets are positive.
 fn solve(
     problem: &PlanningProblem,
     class: usize,
     levels: &[PriorityLevel],
+    queue: DeviceQueue,
     precision: Precision,
-) -> Result<(ChainPoint, Assessment), FitRefusal> {
+) -> Result<(Chain, ChainPoint, Assessment), FitRefusal> {
     let members: Vec<usize> = levels.iter().flat_map(|level| level.members.iter().copied()).collect();
-    let blocking = problem.least_blocking(class, &members);
+    let blocking = problem.blocking(class, &members, queue);
     let chain = chain_of(problem, class, levels, LatencyConstraint::Exact, &blocking);
     match minimise(&chain, precision) {
         ChainSolution::Solved { point, prices } => {
             let assessment = Assessment { ratio: point.t, prices };
-            Ok((point, assessment))
+            Ok((chain, point, assessment))
         }
         ChainSolution::Overloaded(stage) => {
             let needed: f64 = chain.curves.iter().map(|c| c[stage].least_rate).sum();
@@ -71,7 +74,8 @@ pub(super) fn assess(
     members: &[usize],
 ) -> Result<Assessment, AssessmentRefusal> {
     let levels = priority_levels(problem, class, members);
-    let (point, assessment) = solve(problem, class, &levels, Precision::Decide)?;
+    let queue = problem.shortest_queue(class);
+    let (_, point, assessment) = solve(problem, class, &levels, queue, Precision::Decide)?;
     // The chain ignores details of links, so the limits themselves are verified last.
     let is_kept = assessment.ratio < 1.0
         && (problem.classes[class].enforced.is_none()
@@ -80,20 +84,34 @@ pub(super) fn assess(
     if is_kept { Ok(assessment) } else { Err(AssessmentRefusal::Assessed(assessment)) }
 }
 
-/// Limits that minimise the largest bound ÷ budget. They may still exceed it: the caller checks.
+/// Limits of the largest product of slacks ([`balance`]), for the longest queue at the device that has some. Where a
+/// link's demands leave none, limits that minimise the largest bound ÷ budget. They may still exceed it: the caller checks.
 pub(super) fn fit(
     problem: &PlanningProblem,
     class: usize,
     members: &[usize],
 ) -> Result<Vec<WorkloadLimits>, FitRefusal> {
     let levels = priority_levels(problem, class, members);
-    let (point, _) = solve(problem, class, &levels, Precision::Within(PRECISION))?;
+    for queue in problem.queues(class) {
+        let (chain, point, assessment) = solve(problem, class, &levels, queue, Precision::Fit)?;
+        if assessment.ratio >= 1.0 {
+            continue;
+        }
+        let weights: Vec<f64> = levels.iter().map(|level| level.members.len() as f64).collect();
+        let point = balance(&chain, point, &weights);
+        let server = PlannedServer { queue, ..server_at(problem, class, members, &levels, &point) };
+        if server.verify(problem).is_ok() {
+            return Ok(server.limits);
+        }
+    }
+    let queue = problem.shortest_queue(class);
+    let (_, point, _) = solve(problem, class, &levels, queue, Precision::Within(PRECISION))?;
     let server = server_at(problem, class, members, &levels, &point);
     if server.verify(problem).is_ok() {
         return Ok(server.limits);
     }
     // Within its precision of the limit the path to a decision may have ended on the right side.
-    let (point, _) = solve(problem, class, &levels, Precision::Decide)?;
+    let (_, point, _) = solve(problem, class, &levels, queue, Precision::Decide)?;
     let decided = server_at(problem, class, members, &levels, &point);
     if decided.verify(problem).is_ok() {
         return Ok(decided.limits);

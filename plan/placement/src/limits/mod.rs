@@ -70,7 +70,7 @@ fn check_base_latency(problem: &PlanningProblem, class: usize, members: &[usize]
     let blocking: f64 = begun.iter().map(|(_, work)| work).sum();
     match members.iter().find(|&&w| problem.budget(w, class) <= blocking) {
         Some(&w) => {
-            let storage = problem.classes[class].base_latency;
+            let storage = problem.base_latency(w, class);
             let own = problem.time_on_idle_server(w, class) - storage;
             let terms = IdleTerms { storage, own, begun };
             Err(FitRefusal::BaseLatency { slo: problem.workloads[w].slo.latency.0, terms })

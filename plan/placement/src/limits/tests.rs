@@ -5,7 +5,8 @@ use crate::chain::{ChainSolution, LatencyConstraint, Precision, minimise};
 use crate::levels::{levels_by_budget, priority_levels};
 use crate::limits::exact::chain_of;
 use crate::lower_bound::bounding_chain;
-use crate::testing::{any_class, any_workload, problem_on};
+use crate::testing::{SLOS, any_class, any_curve, any_workload, problem_on};
+use calculus::ArrivalCurve;
 use good_lp::{Expression, Solution, SolverModel, constraint, microlp, variable, variables};
 use model::Stage;
 use proptest::prelude::*;
@@ -194,4 +195,57 @@ proptest! {
             prop_assert!(point.t <= 1.0 + 1e-6, "{}", point.t);
         }
     }
+}
+
+/// Largest product of slacks of two levels with work at the storage alone, over a grid of both rates.
+fn largest_product_by_grid(problem: &PlanningProblem, steps: u32) -> f64 {
+    let curve = |w: usize| &problem.workloads[w].on_class[0].curves[Stage::Storage];
+    let [tight, loose] = [0, 1].map(|w| problem.budget(w, 0));
+    let mut largest = 0.0f64;
+    for i in 0..=steps {
+        let upper = problem.max_rate * f64::from(i) / f64::from(steps);
+        let slack = tight - curve(0).burst(upper);
+        for k in 0..=steps - i {
+            let lower = problem.max_rate * f64::from(k) / f64::from(steps);
+            let bound = (curve(0).burst(upper) + curve(1).burst(lower)) / (1.0 - upper);
+            if slack > 0.0 && bound < loose {
+                largest = largest.max(slack * (loose - bound));
+            }
+        }
+    }
+    largest
+}
+
+/// A problem of preemptive servers and workloads with these SLOs, positions in [`SLOS`], and curves at the storage.
+fn problem_of_storage(workloads: [(usize, ArrivalCurve); 2]) -> PlanningProblem {
+    let nothing = || ArrivalCurve::from_limits(&[(0.0, 0.0)]);
+    problem_on(workloads.map(|(slo, curve)| (slo, [nothing(), curve, nothing()])).to_vec(), None)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn limits_have_the_largest_product_of_slacks(first in any_curve(), second in any_curve()) {
+        let problem = problem_of_storage([(0, first), (3, second)]);
+        let grid = largest_product_by_grid(&problem, 1_000);
+        let fitted = LimitMethod::Exact.fit(&problem, 0, vec![0, 1]);
+        prop_assert!(grid == 0.0 || fitted.is_ok());
+        let Ok(server) = fitted else { return Ok(()) };
+        let mut product = 1.0;
+        for guarantee in server.guarantees(&problem) {
+            product *= problem.budget(guarantee.workload, 0) - guarantee.queueing.total;
+        }
+        prop_assert!(product > grid * 0.995, "{product} against {grid}");
+    }
+}
+
+#[test]
+fn a_tight_workload_does_not_take_what_others_need_more() {
+    let curve = |burst: f64, rate: f64| ArrivalCurve::from_limits(&[(1.0, burst), (rate, 4.0 * burst)]);
+    // The tight workload's bound can fall from 49 % to 36 % of its SLO, if it takes the whole server.
+    let problem = problem_of_storage([(0, curve(0.036, 0.01)), (3, curve(0.01, 0.01))]);
+    let server = LimitMethod::Exact.fit(&problem, 0, vec![0, 1]).unwrap();
+    let guarantees = server.guarantees(&problem);
+    assert!(guarantees[1].total < 0.5 * SLOS[3], "{guarantees:?}");
 }

@@ -163,7 +163,8 @@ fn gap(problem: &PlanningProblem, rounds: usize) -> Gap {
     }
     let cover_by = |constraint| {
         let mut shared = SharedServers::new(problem, constraint);
-        let sizes = super::lowest_prices(problem, LatencyConstraint::Outer, |_, _| true);
+        let shares = super::shares_by_class(problem, LatencyConstraint::Outer, |_, _| true);
+        let sizes = super::lowest(problem, &shares);
         shared.least_cover(sets.clone(), &sizes, rounds)
     };
     Gap {

@@ -15,5 +15,5 @@ pub fn place_first_fit(
 ) -> Placement {
     let mut fleet = Fleet::new(problem, method).skipping_full(fast);
     let refused = order.iter().filter_map(|&w| fleet.arrive(w).err()).collect();
-    Placement { servers: fleet.into_servers(), refused }
+    fleet.into_placement(refused)
 }

@@ -1,11 +1,13 @@
 //! Servers that workloads join and leave one at a time.
 
-use super::result::PlacementRefusal;
+use super::result::{Placement, PlacementRefusal};
 use super::server::{MembershipChange, PlacementServer};
 use crate::limits::{FittingServer, LimitMethod};
 use crate::problem::PlanningProblem;
+use crate::rules::Place;
 use crate::server::PlannedServer;
 use model::{PerStage, Stage};
+use std::borrow::Cow;
 
 /// The servers of a [`PlanningProblem`] as workloads come and go: first-fit arrivals, departures, and limits of a server
 /// that are chosen again for all its members whenever they change.
@@ -18,6 +20,8 @@ pub struct Fleet<'a> {
     servers: Vec<PlacementServer>,
     /// Number of servers in use by class.
     taken: Vec<usize>,
+    /// The classes in the order in which a workload opens a server, by workload; empty for the usual order.
+    openings: Vec<Vec<usize>>,
     /// The rates that each workload would be given alone, where that was asked, by class and then workload.
     rates_alone: Vec<Vec<Option<PerStage<f64>>>>,
 }
@@ -31,6 +35,7 @@ impl<'a> Fleet<'a> {
             skip_full: false,
             servers: Vec::new(),
             taken: vec![0; problem.classes.len()],
+            openings: Vec::new(),
             rates_alone: vec![vec![None; problem.workloads.len()]; problem.classes.len()],
         }
     }
@@ -54,22 +59,53 @@ impl<'a> Fleet<'a> {
         self
     }
 
-    /// Places a workload on the first server where all SLOs hold, opening one if needed, and gives the server's
-    /// number.
+    /// The fleet in which each workload opens servers of the classes in this order of its own.
+    pub(super) fn opening(mut self, openings: Vec<Vec<usize>>) -> Self {
+        self.openings = openings;
+        self
+    }
+
+    /// Places a workload, and those that are together with it, on the first server where all SLOs and rules hold, opening
+    /// one if needed, and gives the server's number.
     ///
     /// # Errors
     /// When no server takes the workload.
     pub fn arrive(&mut self, workload: usize) -> Result<usize, PlacementRefusal> {
+        let unit = self.problem.rules.unit(&workload);
+        let mut joins = Cow::Borrowed(unit);
+        if unit.len() > 1 {
+            if let Some(number) = self.server_of(workload) {
+                return Ok(number);
+            }
+            joins.to_mut().retain(|&member| self.server_of(member).is_none());
+        }
         for number in 0..self.servers.len() {
-            if self.servers[number].members.is_empty() || self.is_full_for(number, workload) {
+            if self.servers[number].members.is_empty()
+                || self.is_excluded(Place::On(number), &joins)
+                || self.is_full_for(number, &joins)
+            {
                 continue;
             }
-            let change = MembershipChange { joins: workload, leave: &[] };
+            let change = MembershipChange { joins: &joins, leave: &[] };
             if self.servers[number].try_change(self.problem, self.method, change) {
                 return Ok(number);
             }
         }
-        self.open(workload)
+        self.open(workload, &joins)
+    }
+
+    fn is_excluded(&self, place: Place, joins: &[usize]) -> bool {
+        self.problem.rules.exclusion(self.servers.as_slice(), place, joins, &[]).is_some()
+    }
+
+    /// The number of a workload's server.
+    fn server_of(&self, workload: usize) -> Option<usize> {
+        self.servers.iter().position(|server| server.members.contains(&workload))
+    }
+
+    /// Says which number within its class a server has. A rule may ask for it.
+    pub fn give_number(&mut self, server: usize, number_in_class: usize) {
+        self.servers[server].number = Some(number_in_class);
     }
 
     /// Takes over a server with its limits as they are, where they hold; otherwise as [`Fleet::open_with`].
@@ -104,17 +140,22 @@ impl<'a> Fleet<'a> {
         }
         let mut server = None::<PlacementServer>;
         let mut displaced = Vec::new();
-        for &workload in wanted {
-            let change = MembershipChange { joins: workload, leave: &[] };
+        for (position, workload) in wanted.iter().enumerate() {
+            let unit = self.problem.rules.unit(workload);
+            if wanted[..position].iter().any(|earlier| unit.contains(earlier)) {
+                continue;
+            }
+            let joins: Vec<usize> = wanted.iter().copied().filter(|member| unit.contains(member)).collect();
+            let change = MembershipChange { joins: &joins, leave: &[] };
             let stays = match &mut server {
                 Some(server) => server.try_change(self.problem, self.method, change),
                 None => {
-                    server = PlacementServer::open(self.problem, self.method, class, workload).ok();
+                    server = PlacementServer::open(self.problem, self.method, class, &joins).ok();
                     server.is_some()
                 }
             };
             if !stays {
-                displaced.push(workload);
+                displaced.extend(joins);
             }
         }
         (server, displaced)
@@ -123,7 +164,7 @@ impl<'a> Fleet<'a> {
     /// Removes a workload and chooses new limits for the server that it leaves. Gives the server's number, `None` when
     /// the workload had no place.
     pub fn depart(&mut self, workload: usize) -> Option<usize> {
-        let number = self.servers.iter().position(|server| server.members.contains(&workload))?;
+        let number = self.server_of(workload)?;
         let server = &mut self.servers[number];
         if server.members == [workload] {
             server.members.clear();
@@ -134,14 +175,23 @@ impl<'a> Fleet<'a> {
         Some(number)
     }
 
-    /// Opens a server of the first class that has one left and suits the workload.
-    fn open(&mut self, workload: usize) -> Result<usize, PlacementRefusal> {
+    /// Returns the classes in the order in which a workload opens a server: the cheapest first, where servers have prices.
+    fn classes_for(&self, workload: usize) -> Vec<usize> {
+        self.openings.get(workload).cloned().unwrap_or_else(|| self.problem.classes_by_price())
+    }
+
+    /// Opens a server of the first class that has one left and suits the workload and those that come with it.
+    fn open(&mut self, workload: usize, joins: &[usize]) -> Result<usize, PlacementRefusal> {
         let mut unsuited = None;
         let mut exhausted = false;
-        for class in 0..self.problem.classes.len() {
-            match PlacementServer::open(self.problem, self.method, class, workload) {
+        for class in self.classes_for(workload) {
+            if !joins.iter().all(|&member| self.problem.rules.allows_class(member, class)) {
+                continue;
+            }
+            match PlacementServer::open(self.problem, self.method, class, joins) {
                 Err(refusal) => unsuited = unsuited.or(Some(refusal)),
                 Ok(_) if self.taken[class] == self.problem.classes[class].count => exhausted = true,
+                Ok(_) if self.is_excluded(Place::Empty { class }, joins) => exhausted = true,
                 Ok(server) => {
                     self.taken[class] += 1;
                     return Ok(self.add(server));
@@ -152,17 +202,19 @@ impl<'a> Fleet<'a> {
     }
 
     /// Returns true if stored knowledge about the server rules the workload out.
-    fn is_full_for(&mut self, number: usize, workload: usize) -> bool {
+    fn is_full_for(&mut self, number: usize, joins: &[usize]) -> bool {
         let class = self.servers[number].class;
         if self.skip_full {
-            let wanted = self.rates_alone(workload, class);
+            let alone: Vec<PerStage<f64>> =
+                joins.iter().map(|&workload| self.rates_alone(workload, class)).collect();
+            let wanted = PerStage::from_fn(|stage| alone.iter().map(|rates| rates[stage]).sum::<f64>());
             let FittingServer::Fitted(server) = &self.servers[number].state else {
                 unreachable!("fast-first-fit is a rule for methods that keep limits in force");
             };
             let reserved = server.reserved_rate();
             return Stage::ALL.into_iter().any(|s| reserved[s] + wanted[s] > self.problem.max_rate);
         }
-        self.servers[number].is_hopeless(self.problem, MembershipChange { joins: workload, leave: &[] })
+        self.servers[number].is_hopeless(self.problem, MembershipChange { joins, leave: &[] })
     }
 
     /// The rates that the method would give the workload on an empty server. They are infinite for a workload that does
@@ -176,9 +228,27 @@ impl<'a> Fleet<'a> {
         })
     }
 
+    /// The numbers of the servers that have a workload, ascending.
+    pub fn numbers_in_use(&self) -> impl Iterator<Item = usize> {
+        let servers = self.servers.iter().enumerate();
+        servers.filter(|(_, server)| !server.members.is_empty()).map(|(number, _)| number)
+    }
+
     /// The number of servers that have a workload.
     pub fn servers_in_use(&self) -> usize {
         self.taken.iter().sum()
+    }
+
+    /// The servers in use with their final limits and numbers within their classes, and these refusals except of
+    /// workloads that have a place after all: those that are together are tried for each of them.
+    pub fn into_placement(self, mut refused: Vec<PlacementRefusal>) -> Placement {
+        let is_together = |workload: usize| self.problem.rules.unit(&workload).len() > 1;
+        refused
+            .retain(|refusal| !is_together(refusal.workload) || self.server_of(refusal.workload).is_none());
+        let numbers = self.problem.rules.numbers(self.servers.as_slice());
+        let used = self.servers.iter().zip(numbers).filter(|(server, _)| !server.members.is_empty());
+        let numbers = used.map(|(_, number)| number).collect();
+        Placement { servers: self.into_servers(), refused, numbers }
     }
 
     /// The servers in use with their final limits, by number.
@@ -245,11 +315,11 @@ mod tests {
                 curves: PerStage::from_fn(|_| curve(burst)),
                 mean_rate: PerStage::from_fn(|_| 0.0),
                 largest_request: 0.0,
+                base_latency: 0.0,
                 overtaking: 0.0,
             }],
         };
-        let classes =
-            vec![PlanningClass { name: "ssd".into(), count: servers, base_latency: 0.0, enforced: None }];
+        let classes = vec![PlanningClass { name: "ssd".into(), count: servers, enforced: None }];
         PlanningProblem::new(classes, specs.iter().enumerate().map(workload).collect(), 0.999, 0.999).unwrap()
     }
 

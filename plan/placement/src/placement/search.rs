@@ -12,6 +12,8 @@ use crate::effort::SearchEffort;
 use crate::limits::LimitMethod;
 use crate::lower_bound::workload_sizes;
 use crate::problem::PlanningProblem;
+use crate::rules::Place;
+use crate::server::PlannedServer;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
@@ -41,7 +43,7 @@ pub struct SearchProgress {
 /// Steps that a workload stays where a swap has put it.
 const TABU: u64 = 40;
 /// Attempts to empty a server without success before the search rests.
-const ATTEMPTS: usize = 12;
+pub(super) const ATTEMPTS: usize = 12;
 /// Steps of one attempt, per workload in its pool at the start.
 const STEPS_PER_WORKLOAD: u64 = 60;
 /// The seed of the perturbations, which are the same in every run.
@@ -76,7 +78,7 @@ pub fn place(
         best = Some(found);
     }
     let best = best.expect("there is at least one order");
-    PlacementSearch::new(problem, method, sizes, effort, watch).improve(best, goal)
+    PlacementSearch::new(problem, method, &sizes, effort, watch).improve(best, goal)
 }
 
 /// Cost of a placement: refused workloads first, then servers.
@@ -84,8 +86,33 @@ fn cost(placement: &Placement) -> (usize, usize) {
     (placement.refused.len(), placement.servers.len())
 }
 
-/// Orders worth trying: as given, by size, by SLO and then size, both ways, and by size over the root of the SLO.
+/// Position of the order by size among [`orders`].
+pub(super) const BY_SIZE: usize = 1;
+
+/// Orders worth trying: as given, by size, by SLO and then size, both ways, and by size over the root of the SLO. With
+/// rules, the same after the workloads that fewer servers may have, and of those the ones with more bytes, come first.
 pub(super) fn orders(problem: &PlanningProblem, sizes: &[f64]) -> Vec<Vec<usize>> {
+    let mut orders = orders_without_rules(problem, sizes);
+    let rules = &problem.rules;
+    if !rules.is_empty() {
+        let ruled: Vec<Vec<usize>> = orders
+            .iter()
+            .map(|order| {
+                let mut order = order.clone();
+                order.sort_by_key(|workload| {
+                    let unit = rules.unit(workload);
+                    let freedom = unit.iter().map(|&member| rules.freedom(member)).min();
+                    (freedom, std::cmp::Reverse(rules.bytes(unit)))
+                });
+                order
+            })
+            .collect();
+        orders.extend(ruled);
+    }
+    orders
+}
+
+fn orders_without_rules(problem: &PlanningProblem, sizes: &[f64]) -> Vec<Vec<usize>> {
     let slos: Vec<f64> = problem.workloads.iter().map(|workload| workload.slo.latency.0).collect();
     let count = slos.len();
     vec![
@@ -109,10 +136,10 @@ fn sorted_by_key(count: usize, key: impl Fn(usize) -> (f64, f64)) -> Vec<usize> 
 }
 
 /// A local search in progress.
-struct PlacementSearch<'a> {
-    problem: &'a PlanningProblem,
-    method: LimitMethod,
-    /// Share of a server that each workload takes, by index.
+pub(super) struct PlacementSearch<'a> {
+    pub(super) problem: &'a PlanningProblem,
+    pub(super) method: LimitMethod,
+    /// Share of a server that each workload takes, by index; that of workloads which are together counts for the first.
     sizes: Vec<f64>,
     evaluations_max: u64,
     evaluations: u64,
@@ -124,18 +151,31 @@ struct PlacementSearch<'a> {
     stopped: bool,
 }
 
+/// A placement while a search improves it.
+pub(super) struct SearchedPlacement {
+    pub(super) servers: Vec<PlacementServer>,
+    /// Workloads that found no server left, one of those that are together.
+    pub(super) unplaced: Vec<usize>,
+    /// Workloads that no empty server takes.
+    pub(super) refused: Vec<PlacementRefusal>,
+}
+
 impl<'a> PlacementSearch<'a> {
-    fn new(
+    pub(super) fn new(
         problem: &'a PlanningProblem,
         method: LimitMethod,
-        sizes: Vec<f64>,
+        sizes: &[f64],
         effort: SearchEffort,
         watch: &'a mut dyn FnMut(SearchProgress) -> bool,
     ) -> Self {
+        let of_unit = |workload: usize| match problem.rules.unit(&workload) {
+            unit if unit[0] == workload => unit.iter().map(|&member| sizes[member]).sum(),
+            _ => 0.0,
+        };
         Self {
             problem,
             method,
-            sizes,
+            sizes: (0..sizes.len()).map(of_unit).collect(),
             evaluations_max: effort.evaluations_max(),
             evaluations: 0,
             step: 0,
@@ -149,16 +189,7 @@ impl<'a> PlacementSearch<'a> {
     /// Finds room for the workloads that found no server left, or empties servers one after the other, until the
     /// goal, the effort or the ideas are exhausted.
     fn improve(mut self, placement: Placement, goal: usize) -> Placement {
-        let problem = self.problem;
-        let method = self.method;
-        let mut refused = placement.refused;
-        let mut best: Vec<PlacementServer> = placement
-            .servers
-            .into_iter()
-            .map(|s| PlacementServer::new(problem, method, s.class, s.members).expect("placed servers hold"))
-            .collect();
-        let mut unplaced: Vec<usize> =
-            refused.extract_if(.., |r| r.alone.is_none()).map(|r| r.workload).collect();
+        let SearchedPlacement { servers: mut best, mut unplaced, refused } = self.taken_up(placement);
         let mut failures = 0;
         while failures < ATTEMPTS
             && (best.len() > goal || !unplaced.is_empty())
@@ -175,13 +206,35 @@ impl<'a> PlacementSearch<'a> {
                 failures += 1;
             }
         }
-        refused.extend(unplaced.into_iter().map(|workload| PlacementRefusal { workload, alone: None }));
+        self.completed(SearchedPlacement { servers: best, unplaced, refused })
+    }
+
+    /// Takes a placement up, to search for a better one.
+    pub(super) fn taken_up(&self, placement: Placement) -> SearchedPlacement {
+        let problem = self.problem;
+        let mut refused = placement.refused;
+        let server = |s: PlannedServer| {
+            PlacementServer::new(problem, self.method, s.class, s.members).expect("placed servers hold")
+        };
+        let servers = placement.servers.into_iter().map(server).collect();
+        let mut unplaced: Vec<usize> =
+            refused.extract_if(.., |r| r.alone.is_none()).map(|r| r.workload).collect();
+        unplaced.retain(|&workload| problem.rules.leads(workload));
+        SearchedPlacement { servers, unplaced, refused }
+    }
+
+    /// Returns the placement that a search has ended with.
+    pub(super) fn completed(&self, searched: SearchedPlacement) -> Placement {
+        let SearchedPlacement { servers, unplaced, mut refused } = searched;
+        for workload in unplaced.iter().flat_map(|workload| self.problem.rules.unit(workload)) {
+            refused.push(PlacementRefusal { workload: *workload, alone: None });
+        }
         refused.sort_by_key(|r| r.workload);
-        Placement { servers: Fleet::of_servers(problem, method, best).into_servers(), refused }
+        Fleet::of_servers(self.problem, self.method, servers).into_placement(refused)
     }
 
     /// Reports progress, and says whether the effort is spent or the caller wants the search to end.
-    fn must_stop(&mut self, servers: usize) -> bool {
+    pub(super) fn must_stop(&mut self, servers: usize) -> bool {
         let progress = SearchProgress { spent: self.evaluations, allowed: self.evaluations_max, servers };
         self.stopped = self.stopped || self.evaluations >= self.evaluations_max || !(self.watch)(progress);
         self.stopped
@@ -201,18 +254,29 @@ impl<'a> PlacementSearch<'a> {
     ) -> (Vec<PlacementServer>, Vec<usize>) {
         let mut servers = servers.to_vec();
         let dissolved = self.server_to_dissolve(&servers, attempt);
-        let pool = servers.remove(dissolved).members;
+        let mut pool = servers.remove(dissolved).members;
+        pool.retain(|&workload| self.problem.rules.leads(workload));
         self.fill(servers, pool)
     }
 
     /// Places the pool on the servers, moving other workloads as needed. Gives the servers and the workloads that are
     /// left, as they were when fewest were left.
-    fn fill(
+    pub(super) fn fill(
+        &mut self,
+        servers: Vec<PlacementServer>,
+        pool: Vec<usize>,
+    ) -> (Vec<PlacementServer>, Vec<usize>) {
+        self.fill_within(servers, pool, STEPS_PER_WORKLOAD)
+    }
+
+    /// As [`Self::fill`], with at most so many steps for each workload of the pool.
+    pub(super) fn fill_within(
         &mut self,
         mut servers: Vec<PlacementServer>,
         mut pool: Vec<usize>,
+        steps_per_workload: u64,
     ) -> (Vec<PlacementServer>, Vec<usize>) {
-        let last_step = self.step + STEPS_PER_WORKLOAD * pool.len() as u64;
+        let last_step = self.step + steps_per_workload * pool.len() as u64;
         let mut best = (servers.clone(), pool.clone());
         while let Some(workload) = self.take_largest(&mut pool) {
             self.step += 1;
@@ -243,11 +307,20 @@ impl<'a> PlacementSearch<'a> {
         Some(pool.swap_remove(largest))
     }
 
+    fn is_excluded(&self, servers: &[PlacementServer], number: usize, change: MembershipChange) -> bool {
+        let MembershipChange { joins, leave } = change;
+        self.problem.rules.exclusion(servers, Place::On(number), joins, leave).is_some()
+    }
+
     /// Puts the workload on the fullest server that takes it, if one does.
     fn insert(&mut self, servers: &mut [PlacementServer], workload: usize) -> bool {
-        let change = MembershipChange { joins: workload, leave: &[] };
+        let change = MembershipChange { joins: self.problem.rules.unit(&workload), leave: &[] };
         let mut order: Vec<(f64, usize)> = Vec::new();
-        for (number, server) in servers.iter_mut().enumerate() {
+        for number in 0..servers.len() {
+            if self.is_excluded(servers, number, change) {
+                continue;
+            }
+            let server = &mut servers[number];
             if !server.is_hopeless(self.problem, change) {
                 order.push((-server.predict(self.problem, change), number));
             }
@@ -261,14 +334,19 @@ impl<'a> PlacementSearch<'a> {
         let mut candidates: Vec<(f64, usize, usize)> = Vec::new();
         for (number, server) in servers.iter().enumerate() {
             for &out in &server.members {
-                if self.sizes[out] < self.sizes[workload] && self.tabu_until[out] <= self.step {
+                let is_smaller = self.sizes[out] < self.sizes[workload];
+                if is_smaller && self.tabu_until[out] <= self.step && self.problem.rules.leads(out) {
                     candidates.push((self.sizes[out], number, out));
                 }
             }
         }
         candidates.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         for (_, number, out) in candidates {
-            let change = MembershipChange { joins: workload, leave: &[out] };
+            let rules = &self.problem.rules;
+            let change = MembershipChange { joins: rules.unit(&workload), leave: rules.unit(&out) };
+            if self.is_excluded(servers, number, change) {
+                continue;
+            }
             let server = &mut servers[number];
             if !server.is_hopeless(self.problem, change) && self.try_change(server, change) {
                 self.tabu_until[workload] = self.step + TABU;
@@ -282,11 +360,19 @@ impl<'a> PlacementSearch<'a> {
     /// Puts the workload on a random server and removes others from it until it fits. A class that the
     /// workload does not suit leaves it in the pool.
     fn force(&mut self, servers: &mut [PlacementServer], pool: &mut Vec<usize>, workload: usize) {
-        let server = &mut servers[self.random.random_range(0..servers.len())];
-        let mut leaving = server.members.clone();
+        let number = self.random.random_range(0..servers.len());
+        let rules = &self.problem.rules;
+        let mut leaving = servers[number].members.clone();
+        leaving.retain(|&member| rules.leads(member));
         leaving.shuffle(&mut self.random);
+        let mut leave = Vec::new();
         for count in 1..=leaving.len() {
-            let change = MembershipChange { joins: workload, leave: &leaving[..count] };
+            leave.extend(rules.unit(&leaving[count - 1]));
+            let change = MembershipChange { joins: rules.unit(&workload), leave: &leave };
+            if self.is_excluded(servers, number, change) {
+                continue;
+            }
+            let server = &mut servers[number];
             if !server.is_hopeless(self.problem, change) && self.try_change(server, change) {
                 pool.extend(&leaving[..count]);
                 self.tabu_until[workload] = self.step + TABU;

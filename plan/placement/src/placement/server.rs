@@ -6,12 +6,13 @@
 use crate::chain::Prices;
 use crate::limits::{Assessment, AssessmentRefusal, FitRefusal, FittingServer, LimitMethod};
 use crate::problem::PlanningProblem;
+use crate::rules::{RuledServer, RuledServers};
 use crate::server::PlannedServer;
 use model::PerStage;
 
 /// A change is not tried when its predicted bound ÷ budget is above this. The prediction is a lower bound when one
-/// stage dominates; the margin covers what several stages bend.
-const HOPELESS: f64 = 1.01;
+/// stage dominates; the margin covers most of what several stages bend, not all.
+pub(super) const HOPELESS: f64 = 1.01;
 /// Decrease of that limit after each failed attempt, so that a server that refused many is not tried for
 /// ever.
 const STRICTER: f64 = 0.002;
@@ -28,6 +29,8 @@ pub(super) struct PlacementServer {
     pub(super) members: Vec<usize>,
     /// The method's knowledge about the members.
     pub(super) state: FittingServer,
+    /// Its number within the class, where it has been given one.
+    pub(super) number: Option<usize>,
     /// The plane that rejected last comes first: it is the most likely to reject again.
     cutting_planes: Vec<CuttingPlane>,
     /// Attempts that failed since the members last changed.
@@ -42,30 +45,41 @@ struct CuttingPlane {
     prices: Prices,
 }
 
-/// One workload joins a server, and some leave it.
+/// Workloads join a server, and others leave it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MembershipChange<'a> {
-    pub(super) joins: usize,
+    pub(super) joins: &'a [usize],
     pub(super) leave: &'a [usize],
 }
 
+impl RuledServers for [PlacementServer] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn at(&self, position: usize) -> RuledServer<'_> {
+        let PlacementServer { class, members, number, .. } = &self[position];
+        RuledServer { class: *class, members, number: *number }
+    }
+}
+
 impl PlacementServer {
-    /// A server for one workload.
+    /// A server for workloads that come together.
     ///
     /// # Errors
-    /// When the workload does not even fit alone, with the reason.
+    /// When they do not even fit alone, with the reason.
     pub(super) fn open(
         problem: &PlanningProblem,
         method: LimitMethod,
         class: usize,
-        workload: usize,
+        workloads: &[usize],
     ) -> Result<Self, FitRefusal> {
-        match Self::new(problem, method, class, vec![workload]) {
+        match Self::new(problem, method, class, workloads.to_vec()) {
             Ok(server) => Ok(server),
             Err(AssessmentRefusal::Explained(refusal)) => Err(refusal),
             // The message needs the whole reason, not just the optimiser's state when it stopped.
             Err(AssessmentRefusal::Assessed(_)) => {
-                method.fit(problem, class, vec![workload]).map(Self::with_limits)
+                method.fit(problem, class, workloads.to_vec()).map(Self::with_limits)
             }
         }
     }
@@ -81,16 +95,23 @@ impl PlacementServer {
         members: Vec<usize>,
     ) -> Result<Self, AssessmentRefusal> {
         let state = method.assess(problem, class, &members)?;
-        let mut server = Self { class, members, state, cutting_planes: Vec::new(), failures: 0 };
+        let mut server =
+            Self { class, members, state, number: None, cutting_planes: Vec::new(), failures: 0 };
         server.remember_state(problem);
         Ok(server)
+    }
+
+    /// A server without members.
+    pub(super) fn empty(problem: &PlanningProblem, class: usize) -> Self {
+        let queue = problem.shortest_queue(class);
+        Self::with_limits(PlannedServer { class, members: Vec::new(), limits: Vec::new(), queue })
     }
 
     /// The server after a member has left, with limits chosen again.
     pub(super) fn without(&self, problem: &PlanningProblem, method: LimitMethod, workload: usize) -> Self {
         let mut members = self.members.clone();
         members.retain(|&m| m != workload);
-        Self::new(problem, method, self.class, members).unwrap_or_else(|_| {
+        let rest = Self::new(problem, method, self.class, members).unwrap_or_else(|_| {
             // Limits that hold for all members hold for some of them, should the optimiser not find better ones.
             let mut server =
                 method.fit(problem, self.class, self.members.clone()).expect("the members were admitted");
@@ -98,14 +119,16 @@ impl PlacementServer {
             server.members.remove(position);
             server.limits.remove(position);
             Self::with_limits(server)
-        })
+        });
+        Self { number: self.number, ..rest }
     }
 
     /// A server whose limits are chosen.
-    fn with_limits(server: PlannedServer) -> Self {
+    pub(super) fn with_limits(server: PlannedServer) -> Self {
         let class = server.class;
         let members = server.members.clone();
-        Self { class, members, state: FittingServer::Fitted(server), cutting_planes: Vec::new(), failures: 0 }
+        let state = FittingServer::Fitted(server);
+        Self { class, members, state, number: None, cutting_planes: Vec::new(), failures: 0 }
     }
 
     /// Makes the change if every SLO holds after it; otherwise learns from the attempt. Says whether it was made.
@@ -117,7 +140,7 @@ impl PlacementServer {
     ) -> bool {
         let mut members = self.members.clone();
         members.retain(|member| !change.leave.contains(member));
-        members.push(change.joins);
+        members.extend(change.joins);
         self.failures += 1;
         match method.assess(problem, self.class, &members) {
             Ok(state) => {
@@ -183,9 +206,10 @@ impl CuttingPlane {
 impl Prices {
     /// The least that a change adds to the ratio.
     fn cost_of_change(&self, problem: &PlanningProblem, class: usize, change: MembershipChange) -> f64 {
-        let leaving = change.leave.iter();
-        self.cost_of_workload(problem, class, change.joins)
-            - leaving.map(|&w| self.cost_of_workload(problem, class, w)).sum::<f64>()
+        let cost_of = |workloads: &[usize]| -> f64 {
+            workloads.iter().map(|&w| self.cost_of_workload(problem, class, w)).sum()
+        };
+        cost_of(change.joins) - cost_of(change.leave)
     }
 
     fn cost_of_workload(&self, problem: &PlanningProblem, class: usize, workload: usize) -> f64 {

@@ -8,20 +8,22 @@
 //! of Eq. 5.5. The search for priorities asks for hundreds of bounds for each set of members, so there the limiters are the fewest
 //! that admit at most [`TOLERANCE`] more than the curve.
 //!
-//! What a stage has begun counts as for single limits; that equal priorities take turns on a link, and that buckets there
-//! have to last, does not.
+//! [`place_whole_curves`] is about servers that preempt. [`place_by_rule`] places by any other [`CompanyRule`], such as one that
+//! counts turns on links, lost tokens and the limits that enforcers keep.
 //!
 //! First fit is that of [`place_first_fit`](super::place_first_fit). The best order tries the same orders as the search
 //! for single limits, and then moves the workloads of one server after the other to the rest where they fit. It exchanges
 //! none, so that it may need more servers than a longer search.
 
 use super::PlacementOrder;
+use super::cheapest::class_orders;
 use super::search::orders;
 use crate::levels::priority_levels;
 use crate::limiters;
 use crate::lower_bound::workload_sizes;
 use crate::prioritise::meets_all;
 use crate::problem::PlanningProblem;
+use crate::rules::Place;
 use calculus::{ArrivalCurve, PriorityQueue, round_up};
 use model::{PerStage, Stage};
 use std::collections::BTreeMap;
@@ -34,6 +36,9 @@ const TOLERANCE: f64 = 0.01;
 pub enum CurvePriorities {
     /// The tighter the SLO, the higher; workloads with equal SLOs share a priority (§5.2.1).
     BySlo,
+    /// The same, with bounds that analyse each of equal priorities as if all others of them went first: the conservative
+    /// treatment that §5.4.7 reports of several limiters.
+    EqualsFirst,
     /// By the search of PriorityMeister, which may order each stage differently and lets none share (§3.2.2).
     Searched,
 }
@@ -45,26 +50,66 @@ pub struct CurvePlacement {
     pub servers: Vec<(usize, Vec<usize>)>,
     /// The workloads that found no server.
     pub refused: Vec<usize>,
+    /// Number of each server within its class, where its workloads ask for one.
+    pub numbers: Vec<Option<usize>>,
 }
 
-/// Places every workload that fits, in the order of arrival or in the best of several orders.
+/// A rule that decides which workloads may share a server.
+pub trait CompanyRule {
+    /// Returns true if every member keeps its SLO on a server of this class.
+    fn keeps(&self, class: usize, members: &[usize]) -> bool;
+}
+
+/// Places every workload that fits, in the order of arrival or in the best of several orders, on servers that preempt.
 pub fn place_whole_curves(
     problem: &PlanningProblem,
     priorities: CurvePriorities,
     order: PlacementOrder,
 ) -> CurvePlacement {
-    let given: Vec<usize> = (0..problem.workloads.len()).collect();
-    let rule = WholeCurveRule::new(problem, priorities);
-    if order != PlacementOrder::Best {
-        return rule.first_fit(&given);
-    }
-    let sizes = workload_sizes(problem);
-    let found = orders(problem, &sizes).into_iter().map(|order| rule.first_fit(&order));
-    let best = found.min_by_key(|placement| (placement.refused.len(), placement.servers.len()));
-    rule.with_servers_emptied(best.expect("there is at least one order"), &sizes)
+    place_by_rule(problem, &WholeCurveRule::new(problem, priorities), order)
 }
 
-/// Rule that decides which workloads share a server.
+/// Places every workload that fits by a rule, in the order of arrival or in the best of several orders.
+pub fn place_by_rule(
+    problem: &PlanningProblem,
+    rule: &impl CompanyRule,
+    order: PlacementOrder,
+) -> CurvePlacement {
+    let search = RuleSearch { problem, rule };
+    let sizes = if order == PlacementOrder::Best { workload_sizes(problem) } else { Vec::new() };
+    let orders = match order {
+        PlacementOrder::Best => orders(problem, &sizes),
+        _ => vec![(0..problem.workloads.len()).collect()],
+    };
+    let mut best = None::<CurvePlacement>;
+    for order in orders {
+        for classes in class_orders(problem) {
+            let found = search.first_fit(&order, &classes);
+            best = Some(match best {
+                Some(best) if !found.is_cheaper_than(&best, problem) => best,
+                _ => found,
+            });
+        }
+    }
+    let best = best.expect("there is at least one order");
+    if order == PlacementOrder::Best { search.with_servers_emptied(best, &sizes) } else { best }
+}
+
+impl CurvePlacement {
+    /// Returns the price of its servers; 0 if they have none.
+    pub fn price(&self, problem: &PlanningProblem) -> f64 {
+        problem.price(self.servers.iter().map(|(class, _)| *class))
+    }
+
+    /// Returns true for fewer refused workloads, or a lower price, or fewer servers.
+    fn is_cheaper_than(&self, other: &Self, problem: &PlanningProblem) -> bool {
+        let by_refused = self.refused.len().cmp(&other.refused.len());
+        let by_price = self.price(problem).total_cmp(&other.price(problem));
+        by_refused.then(by_price).then(self.servers.len().cmp(&other.servers.len())).is_lt()
+    }
+}
+
+/// The rule of servers without enforcers: limiters of whole curves before every stage.
 struct WholeCurveRule<'a> {
     problem: &'a PlanningProblem,
     priorities: CurvePriorities,
@@ -75,7 +120,7 @@ struct WholeCurveRule<'a> {
 impl<'a> WholeCurveRule<'a> {
     fn new(problem: &'a PlanningProblem, priorities: CurvePriorities) -> Self {
         let of_limiters = |curve: &ArrivalCurve| match priorities {
-            CurvePriorities::BySlo => curve.clone(),
+            CurvePriorities::BySlo | CurvePriorities::EqualsFirst => curve.clone(),
             CurvePriorities::Searched => {
                 let limits = limiters(curve, TOLERANCE);
                 let limits: Vec<(f64, f64)> = limits.iter().map(|limit| (limit.rate, limit.burst)).collect();
@@ -88,14 +133,6 @@ impl<'a> WholeCurveRule<'a> {
             curves.push(workloads.map(|w| w.on_class[class].curves.map(of_limiters)).collect());
         }
         Self { problem, priorities, curves }
-    }
-
-    /// Returns true if every member keeps its SLO.
-    fn keeps(&self, class: usize, members: &[usize]) -> bool {
-        match self.priorities {
-            CurvePriorities::BySlo => self.keeps_by_slo(class, members),
-            CurvePriorities::Searched => self.keeps_by_search(class, members),
-        }
     }
 
     fn curve(&self, workload: usize, class: usize, stage: Stage) -> &ArrivalCurve {
@@ -114,6 +151,30 @@ impl<'a> WholeCurveRule<'a> {
                 queues[stage].add(&curve, 0.0);
             }
             round_up(latency) <= level.budget
+        })
+    }
+
+    fn keeps_with_equals_first(&self, class: usize, members: &[usize]) -> bool {
+        let begun = self.problem.least_blocking(class, members);
+        let mut above = PerStage::from_fn(|_| PriorityQueue::new());
+        priority_levels(self.problem, class, members).into_iter().all(|level| {
+            let is_kept = level.members.iter().all(|&member| {
+                let delays = PerStage::from_fn(|stage| {
+                    let mut queue = above[stage].clone();
+                    for &other in level.members.iter().filter(|other| **other != member) {
+                        queue.add(self.curve(other, class, stage), 0.0);
+                    }
+                    queue.delay(self.curve(member, class, stage), begun[stage])
+                });
+                round_up(delays.iter().map(|(_, delay)| delay).sum()) <= level.budget
+            });
+            for stage in Stage::ALL {
+                level
+                    .members
+                    .iter()
+                    .for_each(|&member| above[stage].add(self.curve(member, class, stage), 0.0));
+            }
+            is_kept
         })
     }
 
@@ -136,36 +197,68 @@ impl<'a> WholeCurveRule<'a> {
         };
         meets_all(&budgets, &mut latency)
     }
+}
 
-    fn first_fit(&self, order: &[usize]) -> CurvePlacement {
-        let mut placement = CurvePlacement { servers: Vec::new(), refused: Vec::new() };
-        for &workload in order {
-            if !self.join(&mut placement.servers, workload) && !self.open(&mut placement.servers, workload) {
-                placement.refused.push(workload);
+impl CompanyRule for WholeCurveRule<'_> {
+    fn keeps(&self, class: usize, members: &[usize]) -> bool {
+        match self.priorities {
+            CurvePriorities::BySlo => self.keeps_by_slo(class, members),
+            CurvePriorities::EqualsFirst => self.keeps_with_equals_first(class, members),
+            CurvePriorities::Searched => self.keeps_by_search(class, members),
+        }
+    }
+}
+
+/// Placement by a rule.
+struct RuleSearch<'a, R> {
+    problem: &'a PlanningProblem,
+    rule: &'a R,
+}
+
+impl<R: CompanyRule> RuleSearch<'_, R> {
+    fn first_fit(&self, order: &[usize], classes: &[usize]) -> CurvePlacement {
+        let mut placement = CurvePlacement { servers: Vec::new(), refused: Vec::new(), numbers: Vec::new() };
+        for &workload in order.iter().filter(|&&workload| self.problem.rules.leads(workload)) {
+            let unit = self.problem.rules.unit(&workload);
+            if !self.join(&mut placement.servers, unit) && !self.open(&mut placement.servers, unit, classes) {
+                placement.refused.extend(unit);
             }
         }
+        self.with_numbers(placement)
+    }
+
+    fn with_numbers(&self, mut placement: CurvePlacement) -> CurvePlacement {
+        placement.numbers = self.problem.rules.numbers(placement.servers.as_slice());
         placement
     }
 
-    /// Puts the workload on the first server where all members keep their SLOs. Returns false if there is
+    /// Puts workloads on the first server where all members keep their SLOs and all rules hold. Returns false if there is
     /// none.
-    fn join(&self, servers: &mut [(usize, Vec<usize>)], workload: usize) -> bool {
-        servers.iter_mut().any(|(class, members)| {
-            members.push(workload);
-            let fits = self.keeps(*class, members);
+    fn join(&self, servers: &mut [(usize, Vec<usize>)], unit: &[usize]) -> bool {
+        (0..servers.len()).any(|number| {
+            if self.problem.rules.exclusion(servers, Place::On(number), unit, &[]).is_some() {
+                return false;
+            }
+            let (class, members) = &mut servers[number];
+            let before = members.len();
+            members.extend(unit);
+            let fits = self.rule.keeps(*class, members);
             if !fits {
-                members.pop();
+                members.truncate(before);
             }
             fits
         })
     }
 
     /// Opens a server of the first suitable class with one left. Returns false if there is none.
-    fn open(&self, servers: &mut Vec<(usize, Vec<usize>)>, workload: usize) -> bool {
-        for (class, kind) in self.problem.classes.iter().enumerate() {
+    fn open(&self, servers: &mut Vec<(usize, Vec<usize>)>, unit: &[usize], classes: &[usize]) -> bool {
+        for &class in classes {
+            let kind = &self.problem.classes[class];
             let taken = servers.iter().filter(|(of, _)| *of == class).count();
-            if taken < kind.count && self.keeps(class, &[workload]) {
-                servers.push((class, vec![workload]));
+            let place = Place::Empty { class };
+            let is_excluded = self.problem.rules.exclusion(servers.as_slice(), place, unit, &[]).is_some();
+            if taken < kind.count && !is_excluded && self.rule.keeps(class, unit) {
+                servers.push((class, unit.to_vec()));
                 return true;
             }
         }
@@ -179,13 +272,14 @@ impl<'a> WholeCurveRule<'a> {
             let mut rest = placement.servers.clone();
             let (_, mut members) = rest.remove(number);
             members.sort_by(|&a, &b| sizes[b].total_cmp(&sizes[a]).then(a.cmp(&b)));
-            if members.into_iter().all(|member| self.join(&mut rest, member)) {
+            members.retain(|&member| self.problem.rules.leads(member));
+            if members.iter().all(|member| self.join(&mut rest, self.problem.rules.unit(member))) {
                 (placement.servers, number) = (rest, 0);
             } else {
                 number += 1;
             }
         }
-        placement
+        self.with_numbers(placement)
     }
 }
 

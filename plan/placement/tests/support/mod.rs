@@ -35,6 +35,7 @@ pub(crate) fn applicants(loads: &[f64], slos: &[f64]) -> Vec<Applicant<f64>> {
     let applicant = |(i, &load): (usize, &f64)| Applicant {
         name: format!("w{i}"),
         slo: slo(slos[i % slos.len()]),
+        base_latency: 0.0,
         group: None,
         sketch: Arc::new(load),
     };

@@ -1,18 +1,11 @@
 //! Decisions on arrivals and departures, as tables and as JSON.
 
 use cli::terminal::{Align, TextTable, answered_after_s};
-use model::Stage;
-use operation::Silent;
 use operation::document::document;
 use operation::text::{percent, time};
 use placement::admission::AdmissionGuarantee;
-use plan::RefusedWorkload;
-use plan::admission::{AdmissionAnswer, AdmissionDecision, AdmissionEvent, AdmissionOutcome};
-use plan::prediction::{
-    ModelName, PredictionProblem, SloCalibrationReport, report_slo_calibration, server_name,
-};
-use schemars::JsonSchema;
-use serde::Serialize;
+use plan::admission::{AdmissionAnswer, AdmissionEvent, AdmissionOutcome};
+use plan::prediction::{PredictionProblem, SloCalibrationReport, server_name};
 use units::plural;
 
 /// The tables for people: every decision, then who is there.
@@ -29,7 +22,7 @@ pub(crate) fn text(problem: &PredictionProblem, admission: &AdmissionOutcome) ->
     text.push('\n');
     text.push_str(&present(admission));
     text.push_str(&format!("\n{}: {}\n", admission.procedure.name(), admission.procedure.row().assumption));
-    for sentence in calibration(problem, admission).iter().flat_map(SloCalibrationReport::sentences) {
+    for sentence in admission.calibration(problem).iter().flat_map(SloCalibrationReport::sentences) {
         text.push_str(&format!("{sentence}\n"));
     }
     text
@@ -42,11 +35,6 @@ fn who_is_refused(refused: usize, again: usize) -> String {
         (_, 0) => format!("{refused} refused"),
         _ => format!("{refused} refused, and {again} a second place while there"),
     }
-}
-
-/// The evidence that decisions by the calibrated model rest on.
-fn calibration(problem: &PredictionProblem, admission: &AdmissionOutcome) -> Option<SloCalibrationReport> {
-    (admission.procedure == ModelName::Calibrated.into()).then(|| report_slo_calibration(problem, &Silent))
 }
 
 /// Describes the number of servers in use.
@@ -118,116 +106,7 @@ fn priority(guaranteed: &AdmissionGuarantee) -> String {
     }
 }
 
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct AdmissionDocument<'a> {
-    model: &'a str,
-    servers: usize,
-    /// The servers that have a workload in the end.
-    servers_used: usize,
-    link_only: bool,
-    admitted: Vec<&'a str>,
-    refused: Vec<RefusedDocument>,
-    workloads: Vec<AdmittedDocument<'a>>,
-    decisions: Vec<DecisionDocument<'a>>,
-    /// Wall time of making sketches of the traces, seconds.
-    sketching_s: f64,
-    /// Wall time from the start of the program to this answer, seconds.
-    elapsed_s: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    slo_calibration: Option<SloCalibrationReport>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct RefusedDocument {
-    name: String,
-    reason: String,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct AdmittedDocument<'a> {
-    name: &'a str,
-    server: String,
-    model: &'a str,
-    percentile: f64,
-    priority: u32,
-    priority_by_stage: [u32; 3],
-    bound_s: Option<f64>,
-    slo_s: f64,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct DecisionDocument<'a> {
-    event: &'static str,
-    names: Vec<&'a str>,
-    accepted: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    server: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    /// Wall time of this decision alone, seconds.
-    elapsed_s: f64,
-}
-
 /// One object: who is where, and every decision.
 pub(crate) fn json(problem: &PredictionProblem, admission: &AdmissionOutcome) -> String {
-    let model = admission.procedure.name();
-    let slo_calibration = calibration(problem, admission);
-    document(&AdmissionDocument {
-        model,
-        servers: problem.server().count,
-        servers_used: admission.servers_used(),
-        link_only: problem.profile().is_none(),
-        admitted: admission.guarantees.iter().map(|g| g.name.as_str()).collect(),
-        refused: admission.refused(problem).into_iter().map(refused).collect(),
-        workloads: admission.guarantees.iter().map(|g| entry(problem, model, g)).collect(),
-        decisions: admission.decisions.iter().map(|d| decided(problem, d)).collect(),
-        sketching_s: admission.sketching.as_secs_f64(),
-        elapsed_s: answered_after_s(),
-        slo_calibration,
-    })
-}
-
-fn refused(refused: RefusedWorkload) -> RefusedDocument {
-    RefusedDocument { name: refused.workload, reason: refused.reason }
-}
-
-fn entry<'a>(
-    problem: &PredictionProblem,
-    model: &'a str,
-    guaranteed: &'a AdmissionGuarantee,
-) -> AdmittedDocument<'a> {
-    AdmittedDocument {
-        name: &guaranteed.name,
-        server: server_name(problem, guaranteed.server),
-        model,
-        percentile: guaranteed.slo.percentile.percent(),
-        priority: guaranteed.priority[Stage::NetworkIn],
-        priority_by_stage: guaranteed.priority.into_array(),
-        bound_s: guaranteed.latency.ok(),
-        slo_s: guaranteed.slo.latency.0,
-    }
-}
-
-fn decided<'a>(problem: &'a PredictionProblem, decision: &AdmissionDecision) -> DecisionDocument<'a> {
-    let (event, who) = match &decision.event {
-        AdmissionEvent::Arrive(who) => ("arrive", &who[..]),
-        AdmissionEvent::Depart(who) => ("depart", std::slice::from_ref(who)),
-    };
-    let server = match &decision.answer {
-        AdmissionAnswer::Accepted(server) => Some(server_name(problem, *server)),
-        _ => None,
-    };
-    let reason = match &decision.answer {
-        AdmissionAnswer::Refused(why) => Some(why.clone()),
-        AdmissionAnswer::Absent => Some("it was not there".to_owned()),
-        _ => None,
-    };
-    DecisionDocument {
-        event,
-        names: who.iter().map(|&w| problem.spec(w).name.as_str()).collect(),
-        accepted: reason.is_none(),
-        server,
-        reason,
-        elapsed_s: decision.elapsed.as_secs_f64(),
-    }
+    document(&admission.document(problem, answered_after_s))
 }

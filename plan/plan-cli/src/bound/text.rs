@@ -4,9 +4,9 @@ use cli::terminal::{Align, TextTable};
 use model::Stage;
 use operation::document::document;
 use operation::text::{by_stage, time};
-use plan::prediction::{CalibrationReport, ModelName, PredictionProblem, TracedWorkload, WorkloadBound};
-use schemars::JsonSchema;
-use serde::Serialize;
+use plan::prediction::{
+    BoundsDocument, CalibrationReport, ModelName, PredictionProblem, TracedWorkload, WorkloadBound,
+};
 use units::plural;
 
 /// Bounds with what they are about.
@@ -137,63 +137,7 @@ fn why_none(view: &BoundsView) -> Option<String> {
     view.bounds.iter().find_map(|bound| bound.latency.err()).map(|why| why.to_string())
 }
 
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct BoundsDocument<'a> {
-    class: &'a str,
-    link_only: bool,
-    network_bytes_per_s: f64,
-    safety_margin: f64,
-    workloads: Vec<BoundDocument<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    calibration: Option<&'a CalibrationReport>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct BoundDocument<'a> {
-    name: &'a str,
-    model: ModelName,
-    percentile: f64,
-    priority: u32,
-    group: usize,
-    /// Null where the model has no bound; `reason` says why.
-    bound_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    estimate_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    estimate_low_s: Option<f64>,
-    slo_s: f64,
-    within_slo: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-}
-
 /// One entry per workload and model.
 pub(crate) fn json(view: &BoundsView) -> String {
-    document(&BoundsDocument {
-        class: &view.problem.server().class,
-        link_only: view.problem.profile().is_none(),
-        network_bytes_per_s: view.problem.server().network.bytes_per_sec(),
-        safety_margin: view.problem.cluster.safety_margin,
-        workloads: view.bounds.iter().map(|bound| bound_document(view, bound)).collect(),
-        calibration: view.calibration.as_ref(),
-    })
-}
-
-fn bound_document<'a>(view: &BoundsView<'a>, bound: &WorkloadBound) -> BoundDocument<'a> {
-    let workload = &view.problem.cluster.workloads[bound.workload];
-    let prediction = bound.latency.ok();
-    let estimate = prediction.and_then(|prediction| prediction.estimate);
-    BoundDocument {
-        name: &workload.spec.name,
-        model: bound.model,
-        percentile: bound.percentile.percent(),
-        priority: bound.priority,
-        group: workload.group,
-        bound_s: prediction.map(|prediction| prediction.bound),
-        estimate_s: estimate.map(|estimate| estimate.latency),
-        estimate_low_s: estimate.map(|estimate| estimate.low),
-        slo_s: view.slo(bound),
-        within_slo: bound.seconds() <= view.slo(bound),
-        reason: bound.latency.err().map(|why| why.to_string()),
-    }
+    document(&BoundsDocument::new(view.problem, view.bounds, view.calibration.as_ref()))
 }

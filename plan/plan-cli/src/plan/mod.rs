@@ -2,9 +2,11 @@
 
 pub(crate) mod comparison;
 pub mod document;
+pub(crate) mod fleet;
 pub(crate) mod page;
 pub(crate) mod placement;
 pub(crate) mod placement_page;
+pub(crate) mod survival;
 pub(crate) mod table;
 pub(crate) mod text;
 
@@ -31,6 +33,7 @@ Examples:
   tailwright plan cluster.toml --report plan.html -o policy.json
   tailwright plan cluster.toml --keep policy.json -o policy.json
       workloads came or went
+  tailwright plan cluster.toml --survive 1       any one server may fail
   tailwright plan cluster.toml --model replayed  fewer servers for an assumption
   tailwright plan cluster.toml --model calibrated --coverage 95%
       the same for the next window of traffic
@@ -58,7 +61,7 @@ What was read of a trace is kept in $XDG_CACHE_HOME/tailwright/footprints \
 
 Ctrl-C ends --model with the best placement so far; a second one ends it without.
 
-Exit codes: 0 all workloads are admitted; 1 some are not; 2 bad input; 3 --model was interrupted.";
+Exit codes: 0 all workloads are admitted; 1 some are not, or a failure is not survived; 2 bad input; 3 --model was interrupted.";
 
 /// Place workloads on servers, with priorities and rate limits that guarantee their tail latencies.
 #[derive(Debug, Args)]
@@ -69,7 +72,7 @@ pub struct PlanArgs {
     #[command(flatten)]
     method: MethodArgs,
     /// By which model: place by what it predicts, not by guaranteed limits: fewer servers for a stated assumption.
-    #[arg(long, value_name = "MODEL", value_parser = model(), conflicts_with_all = ["policy", "order", "fast_first_fit", "segments", "effort", "time_budget", "keep", "compare"])]
+    #[arg(long, value_name = "MODEL", value_parser = model(), conflicts_with_all = ["policy", "order", "fast_first_fit", "segments", "effort", "time_budget", "keep", "compare", "survive"])]
     model: Option<ModelName>,
     /// Workloads that may burst together, with --model (a table with the columns workload and group, or one
     /// group per line, or JSON arrays of names).
@@ -82,8 +85,15 @@ pub struct PlanArgs {
     /// With --keep: when a workload cannot stay where it is, write nothing and say who (exit code 1).
     #[arg(long, requires = "keep")]
     no_moves: bool,
+    /// Plan so that every SLO still holds with any one server gone, or, with failure_domain in the cluster
+    /// file, any one domain: says who then goes where, and which servers are kept idle for it. N is 1.
+    #[arg(long, value_name = "N", value_parser = survival::one_failure)]
+    survive: Option<usize>,
+    /// With --survive: write the policy after each failure to this folder, which is made or empty.
+    #[arg(long, value_name = "FOLDER", requires = "survive")]
+    survive_policies: Option<PathBuf>,
     /// Also plan with the published methods and show how many servers they need.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "survive")]
     compare: bool,
     /// Write the plan, as a policy file.
     #[arg(short, long, value_name = "POLICY.json")]
@@ -108,12 +118,18 @@ pub fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
         return args.place_by_model(model);
     }
     args.calibration.refuse_without_model()?;
+    survival::check_folder(args.survive_policies.as_deref())?;
     let keep = args.keep.as_deref().map(read_policy).transpose()?;
     let recipe = args.method.recipe()?;
     let mut source = args.cluster.source(MayLack::default())?;
     source.results = results([&args.output, &args.report]);
-    let question =
-        PlanningQuestion { source: &source, recipe: &recipe, keep: keep.as_ref(), compare: args.compare };
+    let question = PlanningQuestion {
+        source: &source,
+        recipe: &recipe,
+        keep: keep.as_ref(),
+        survive: args.survive.is_some(),
+        compare: args.compare,
+    };
     let run = plan_cluster(&question, &TerminalObserver)?;
     let moved = run.planned.changed.as_ref().map_or(&[][..], |changed| &changed.moved);
     if args.no_moves && !moved.is_empty() {
@@ -127,12 +143,16 @@ pub fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
     }
     let written = write_wanted(args.output.as_deref(), "policy", || document::plan(&run));
     let drawn = write_wanted(args.report.as_deref(), "report", || page::html(&run));
+    let policies = match (&args.survive_policies, &run.survival) {
+        (Some(folder), Some(survival)) => survival::write_policies(folder, &run, survival),
+        _ => Ok(()),
+    };
     if args.json {
         terminal::print(&document::plan(&run));
     } else {
         terminal::print_text(&planned::text(&run, args.all));
     }
-    written.and(drawn)?;
+    written.and(drawn).and(policies)?;
     if !args.json {
         terminal::print_text(&args.next_steps(&run));
     }
@@ -141,7 +161,8 @@ pub fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
 
 /// Returns the exit status of a run with this plan.
 pub(crate) fn answer(run: &PlanRun) -> VerbAnswer {
-    if run.planned.placement.refused.is_empty() { VerbAnswer::Yes } else { VerbAnswer::No }
+    let is_survived = run.survival.as_ref().is_none_or(|survival| survival.unsurvived() == 0);
+    if run.planned.placement.refused.is_empty() && is_survived { VerbAnswer::Yes } else { VerbAnswer::No }
 }
 
 impl PlanArgs {
@@ -152,6 +173,7 @@ impl PlanArgs {
         source.calibration = self.calibration.goal_for(&[model.into()])?;
         let stop = stop_on_termination();
         let problem = PredictionProblem::read(&source, &TerminalObserver)?;
+        problem.check_without_rules()?;
         let interrupted = || stop.load(Ordering::Relaxed);
         if model == ModelName::Calibrated && !calibrate_slos(&problem, &interrupted, &TerminalObserver) {
             return Err(OperationError::machine(

@@ -2,16 +2,12 @@
 
 use crate::plan::table::{by_server, not_admitted};
 use cli::terminal::{Align, TextTable, answered_after_s};
-use model::{PerStage, Policy};
-use operation::Silent;
+use model::PerStage;
 use operation::document::pretty;
 use operation::text::{by_stage, percent, time};
 use plan::prediction::{
-    ModelName, ModelPlacement, PredictionProblem, SloCalibrationReport, WorkloadForecast, by_priority,
-    placement_policy, report_slo_calibration, server_name,
+    ModelPlacement, PredictionProblem, SloCalibrationReport, WorkloadForecast, by_priority, server_name,
 };
-use schemars::JsonSchema;
-use serde::Serialize;
 use units::plural;
 
 /// The table for people, server by server, and what the predictions assume.
@@ -48,7 +44,7 @@ pub(crate) fn risks(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec
     let model = placed.model;
     let by_model = within_slo(problem, &forecasts, |forecast| forecast.bound.seconds());
     let mut risks = vec![format!("{}: {by_model} ({})", model.name(), model.row().assumption)];
-    risks.extend(calibration(problem, placed).iter().flat_map(SloCalibrationReport::sentences));
+    risks.extend(placed.calibration(problem).iter().flat_map(SloCalibrationReport::sentences));
     if forecasts.iter().any(|forecast| forecast.worst_case.is_none()) {
         // Interrupted before all of them were computed.
         return risks;
@@ -61,11 +57,6 @@ pub(crate) fn risks(problem: &PredictionProblem, placed: &ModelPlacement) -> Vec
     ));
     risks.push(format!("worst case: {worst_case} (whatever the burst curves allow)"));
     risks
-}
-
-/// The evidence that a placement by the calibrated model rests on.
-fn calibration(problem: &PredictionProblem, placed: &ModelPlacement) -> Option<SloCalibrationReport> {
-    (placed.model == ModelName::Calibrated).then(|| report_slo_calibration(problem, &Silent))
 }
 
 /// Counts the forecasts within their SLO by one of their latencies, and finds the worst.
@@ -139,67 +130,7 @@ fn load(problem: &PredictionProblem, forecasts: &[WorkloadForecast]) -> String {
     by_stage(sums.iter().map(|(stage, load)| (stage, *load)))
 }
 
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct PlacementDocument<'a> {
-    #[serde(flatten)]
-    policy: Policy,
-    servers_used: usize,
-    servers_lower_bound: usize,
-    workloads_admitted: usize,
-    model: &'a str,
-    assumption: &'a str,
-    /// Wall time from the start of the program to this answer, seconds.
-    elapsed_s: f64,
-    /// The part of it that searched for servers, without reading traces and without forecasts.
-    search_s: f64,
-    forecasts: Vec<ForecastDocument<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    slo_calibration: Option<SloCalibrationReport>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct ForecastDocument<'a> {
-    name: &'a str,
-    server: String,
-    bound_s: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    estimate_s: Option<f64>,
-    bursts_together_s: Option<f64>,
-    worst_case_s: Option<f64>,
-}
-
 /// The placement as one JSON object, which is itself a policy file.
 pub(crate) fn json(problem: &PredictionProblem, placed: &ModelPlacement) -> String {
-    let servers = placed.servers.iter().enumerate();
-    let forecasts = servers.flat_map(|(number, all)| all.iter().map(move |forecast| (number, forecast)));
-    // The limits take a part of the time, so they precede `elapsed_s`.
-    let policy = placement_policy(problem, placed);
-    let slo_calibration = calibration(problem, placed);
-    pretty(&PlacementDocument {
-        servers_used: placed.packing.servers.len(),
-        servers_lower_bound: placed.packing.lower_bound,
-        workloads_admitted: problem.cluster.workloads.len() - placed.packing.refused.len(),
-        model: placed.model.name(),
-        assumption: placed.model.row().assumption,
-        elapsed_s: answered_after_s(),
-        search_s: placed.search.as_secs_f64(),
-        forecasts: forecasts.map(|(number, forecast)| entry(problem, number, forecast)).collect(),
-        slo_calibration,
-        policy,
-    })
-}
-
-fn entry<'a>(
-    problem: &'a PredictionProblem,
-    server: usize,
-    forecast: &WorkloadForecast,
-) -> ForecastDocument<'a> {
-    ForecastDocument {
-        name: &problem.spec(forecast.bound.workload).name,
-        server: server_name(problem, server),
-        bound_s: forecast.bound.latency.ok().map(|p| p.bound),
-        estimate_s: forecast.bound.latency.ok().and_then(|p| p.estimate).map(|e| e.latency),
-        bursts_together_s: forecast.bursts_together,
-        worst_case_s: forecast.worst_case_s().filter(|s| s.is_finite()),
-    }
+    pretty(&placed.document(problem, answered_after_s))
 }

@@ -82,12 +82,10 @@ fn row(planned: &PlannedCluster, index: usize, place: &WorkloadPlace) -> Vec<Str
 fn load(planned: &PlannedCluster, number: usize) -> String {
     let server = &planned.placement.servers[number];
     let mean = planned.mean_load(server);
-    let reserved = server.reserved_rate();
     format!(
-        "{}; mean load {}; reserved {}",
+        "{}; mean load {}",
         plural(server.members.len(), "workload"),
-        by_stage(mean.iter().map(|(stage, load)| (stage, *load))),
-        by_stage(reserved.iter().map(|(stage, rate)| (stage, *rate)))
+        by_stage(mean.iter().map(|(stage, load)| (stage, *load)))
     )
 }
 

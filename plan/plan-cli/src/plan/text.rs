@@ -1,6 +1,6 @@
 //! A plan for people: who fits where, with which limits, and what changes.
 
-use crate::plan::{comparison, table};
+use crate::plan::{comparison, fleet, survival, table};
 use cli::terminal::answered_after_s;
 use operation::text::time;
 use plan::planning::{MovedWorkload, PlanRun, default_costs, describe_default_costs};
@@ -10,10 +10,11 @@ pub(crate) fn text(run: &PlanRun, all: bool) -> String {
     let planned = &run.planned;
     let mut text = format!(
         "{}; {} planned in {}.\n\n",
-        planned.summary(),
+        run.summary(),
         planned.recipe.method.name(),
         time(answered_after_s())
     );
+    text.push_str(&fleet::text(planned));
     let detailed = all || planned.instance.workloads.len() <= table::DETAILED_MAX;
     text.push_str(&table::plan(planned, detailed));
     if !detailed {
@@ -23,6 +24,10 @@ pub(crate) fn text(run: &PlanRun, all: bool) -> String {
         let has_table = !planned.placement.servers.is_empty();
         text.push_str(if has_table { "\n" } else { "" });
         text.push_str(&table::refused(planned, detailed));
+    }
+    if let Some(survived) = &run.survival {
+        text.push('\n');
+        text.push_str(&survival::text(survived, detailed));
     }
     text.push_str(&describe_default_costs(&default_costs(run)));
     if let Some(changed) = &planned.changed {

@@ -1,16 +1,17 @@
 //! A stream of arrivals and departures, decided one after the other.
 
 use crate::admission::events::{AdmissionEvent, everybody_arrives, read_events};
+use crate::cluster::{PlacedWorkload, broken_rule, placement_rules};
 use crate::prediction::{
     ModelName, PredictionProblem, PredictionSource, ProcedureName, ProcedureVisitor, TracedWorkload,
     WorkloadAssignment, admission_host, applicants, assignment_policy, describe_prediction_refusal,
-    promised_slo,
+    promised_slo, server_name,
 };
 use crate::refusal::RefusedWorkload;
-use model::{OperationError, Policy};
+use model::{OperationError, Policy, WorkloadSpec};
 use operation::ProgressObserver;
 use placement::admission::{AdmissionController, AdmissionGuarantee, AdmissionProcedure, StageCurves};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -182,7 +183,11 @@ impl ProcedureVisitor for DecideEvents<'_> {
         let start = Instant::now();
         let applicants = applicants(problem, 0..problem.cluster.workloads.len(), observer, sketch);
         let sketching = start.elapsed();
-        let mut desk = AdmissionController::new(procedure, admission_host(problem));
+        let specs = || problem.cluster.workloads.iter().map(|workload| &workload.spec);
+        let domain = problem.cluster.failure_domain.as_deref();
+        let rules = placement_rules(&problem.cluster.servers, domain, specs());
+        let mut desk = AdmissionController::new(procedure, admission_host(problem))
+            .with_rules(rules, specs().map(|spec| spec.name.as_str()));
         let task = observer.begin("deciding", events.len() as u64, "events");
         let mut decisions = Vec::new();
         for event in events {
@@ -204,6 +209,7 @@ impl ProcedureVisitor for DecideEvents<'_> {
             decisions.push(AdmissionDecision { event, answer, elapsed: start.elapsed() });
         }
         let mut guarantees = desk.guarantees();
+        check_rules(problem, &guarantees);
         for guaranteed in guarantees.iter_mut().filter(|_| name == ModelName::Calibrated.into()) {
             let is_it = |workload: &TracedWorkload| workload.spec.name == guaranteed.name;
             let workload =
@@ -216,6 +222,26 @@ impl ProcedureVisitor for DecideEvents<'_> {
             }
         }
         AdmissionOutcome { procedure: name, decisions, guarantees, sketching }
+    }
+}
+
+/// Checks the rules of the cluster file by names, whatever decided.
+///
+/// # Panics
+///
+/// When one is broken.
+fn check_rules(problem: &PredictionProblem, guarantees: &[AdmissionGuarantee]) {
+    let names: Vec<String> = guarantees.iter().map(|it| server_name(problem, it.server)).collect();
+    let specs: BTreeMap<&str, &WorkloadSpec> =
+        problem.cluster.workloads.iter().map(|it| (it.spec.name.as_str(), &it.spec)).collect();
+    let placed = guarantees.iter().zip(&names).map(|(guaranteed, server)| PlacedWorkload {
+        workload: specs[guaranteed.name.as_str()],
+        server,
+        class: problem.server(),
+    });
+    let placed: Vec<PlacedWorkload<'_>> = placed.collect();
+    if let Some(broken) = broken_rule(problem.cluster.failure_domain.as_deref(), &placed) {
+        panic!("an admission breaks a rule of the cluster file: {broken}");
     }
 }
 

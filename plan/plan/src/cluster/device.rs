@@ -8,7 +8,7 @@ use placement::{DeviceQueue, EnforcedClass};
 use predict::EnforcedPath;
 use units::{Bytes, Nanos};
 use workload::device::{NetworkModel, StorageProfile};
-use workload::profile_file::{base_latency, profile_hash, repeated_profile_name};
+use workload::profile_file::{profile_hash, repeated_profile_name};
 
 /// Says when a policy's name of a device profile will mean two of them.
 pub(super) fn warn_of_namesakes(profiles: &[&StorageProfile], observer: &dyn ProgressObserver) {
@@ -39,7 +39,7 @@ pub(crate) fn enforced_path(class: &ServerClass, profile: Option<&StorageProfile
     EnforcedPath {
         class: analysed,
         queue: analysed.shortest_queue(),
-        base_latency: profile.map_or(0.0, base_latency),
+        base_latency: profile.map_or(0.0, |profile| profile.base_latency_of_any().0),
         has_storage: profile.is_some(),
     }
 }

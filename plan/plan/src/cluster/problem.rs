@@ -2,6 +2,7 @@
 //! profiles are read.
 
 use crate::cluster::device::{warn_of_channels, warn_of_namesakes, warn_of_percentile};
+use crate::cluster::rules::{has_rules, uncounted_bytes};
 use crate::cluster::source::ClusterSource;
 use model::{Cluster, OperationError, ServerClass, WorkloadSpec};
 use operation::{Notice, ProgressObserver};
@@ -22,6 +23,8 @@ pub struct ClusterProblem<W = WorkloadSpec> {
     pub workloads: Vec<W>,
     /// Factor on all work, at least 1.
     pub safety_margin: f64,
+    /// Label of servers that may fail together.
+    pub failure_domain: Option<String>,
     pub options: OpenOptions,
     /// True if cached footprints may be read and stored.
     pub cached: bool,
@@ -41,6 +44,8 @@ impl ClusterProblem {
         let profiles = read_profiles(&cluster)?;
         let problem = Self::new(source, cluster, profiles);
         problem.warn_of_classes(|class| class.count > 0, observer);
+        let uncounted = uncounted_bytes(&problem.servers, &problem.workloads);
+        uncounted.into_iter().for_each(|note| observer.notice(Notice::Note(note)));
         Ok(problem)
     }
 
@@ -70,10 +75,16 @@ impl ClusterProblem {
     }
 
     fn new(source: &ClusterSource, cluster: Cluster, profiles: Vec<StorageProfile>) -> Self {
-        let Cluster { safety_margin, servers, workloads } = cluster;
+        let Cluster { safety_margin, failure_domain, servers, workloads } = cluster;
         let origin = source.origin().to_owned();
         let options = source.options.clone();
-        Self { servers, profiles, workloads, safety_margin, options, cached: source.cached, origin }
+        let cached = source.cached;
+        Self { servers, profiles, workloads, safety_margin, failure_domain, options, cached, origin }
+    }
+
+    /// Returns true if the cluster file says where workloads may go.
+    pub(crate) fn has_rules(&self) -> bool {
+        has_rules(&self.workloads)
     }
 
     /// Warns of doubtful profiles of the classes that are used, and names the classes that can never be.
@@ -106,6 +117,7 @@ impl<W> ClusterProblem<W> {
             profiles: self.profiles.clone(),
             workloads,
             safety_margin: self.safety_margin,
+            failure_domain: self.failure_domain.clone(),
             options: self.options.clone(),
             cached: self.cached,
             origin: self.origin.clone(),

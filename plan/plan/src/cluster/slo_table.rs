@@ -85,10 +85,7 @@ impl SloTableColumns {
         let slo = slo.ok_or_else(|| {
             unexpected("slo_latency_s", latency, "seconds above 0 and at most 1e9, such as 0.2")
         })?;
-        Ok((
-            order,
-            WorkloadSpec { name: cells[self.workload].into(), trace: traces.join(cells[self.trace]), slo },
-        ))
+        Ok((order, WorkloadSpec::new(cells[self.workload], traces.join(cells[self.trace]), slo)))
     }
 }
 

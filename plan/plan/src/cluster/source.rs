@@ -1,6 +1,8 @@
 //! A cluster comes from a cluster file, or from a table of SLOs and one class of servers. Both become one
 //! [`Cluster`] and go the same way from there.
 
+use crate::cluster::prices::check_prices;
+use crate::cluster::rules::check_rules;
 use crate::cluster::{file, slo_table};
 use model::{CHANNELS_MAX, Cluster, NAME_EXPECTED, OperationError, ServerClass, is_usable_name};
 use operation::files::check_apart;
@@ -32,8 +34,21 @@ pub struct ClusterSource {
 pub enum ClusterDescription {
     /// A file of TOML or JSON has everything; paths in it are relative to it.
     File(PathBuf),
+    /// The same as JSON that is no file.
+    Json(ClusterText),
     /// A CSV table has the workloads, and all servers are alike.
     SloTable(SloTableSource),
+}
+
+/// A description in JSON, from a program.
+#[derive(Debug, Clone)]
+pub struct ClusterText {
+    /// Its name in messages.
+    pub origin: PathBuf,
+    /// The fields of a cluster file.
+    pub text: String,
+    /// The folder that its paths are relative to.
+    pub folder: PathBuf,
 }
 
 /// A table of SLOs and the servers that go with it.
@@ -66,10 +81,11 @@ impl ClusterSource {
         }
     }
 
-    /// The cluster file or the table of SLOs.
+    /// The cluster file, the name of a description that is no file, or the table of SLOs.
     pub fn origin(&self) -> &Path {
         match &self.description {
             ClusterDescription::File(path) => path,
+            ClusterDescription::Json(text) => &text.origin,
             ClusterDescription::SloTable(table) => &table.slos,
         }
     }
@@ -83,6 +99,7 @@ impl ClusterSource {
     pub fn read(&self) -> Result<Cluster, OperationError> {
         let mut cluster = match &self.description {
             ClusterDescription::File(path) => file::read(path)?,
+            ClusterDescription::Json(json) => file::read_json(&json.origin, &json.text, &json.folder)?,
             ClusterDescription::SloTable(table) => table.read()?,
         };
         if let Some(margin) = self.safety_margin {
@@ -114,6 +131,7 @@ impl SloTableSource {
         }
         Ok(Cluster {
             safety_margin: model::DEFAULT_SAFETY_MARGIN,
+            failure_domain: None,
             servers: vec![class],
             workloads: slo_table::read(&self.slos, traces)?,
         })
@@ -147,7 +165,10 @@ fn check(cluster: &Cluster, origin: &Path) -> Result<(), OperationError> {
     } else if let Some(name) = repeated(cluster.workloads.iter().map(|workload| workload.name.as_str())) {
         format!("workload '{name}' is given twice; expected unique names")
     } else {
-        return Ok(());
+        return check_prices(cluster).and_then(|()| check_rules(cluster)).map_err(|(site, message)| {
+            let line = file::line_of(origin, site).map_or_else(String::new, |line| format!(":{line}"));
+            OperationError::input(format_args!("{}{line}: {message}", origin.display()))
+        });
     };
     Err(OperationError::input(format_args!("{}: {message}", origin.display())))
 }

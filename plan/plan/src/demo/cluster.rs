@@ -257,7 +257,12 @@ fn profile() -> StorageProfile {
         .with_source(
             "Invented for `tailwright demo`: plausible for a SATA SSD behind a storage stack, not measured.",
         )
-        .with_base_latency(BaseLatency { percentile, read: Seconds(0.0015), write: Seconds(0.002) })
+        .with_base_latency(BaseLatency {
+            percentile,
+            read: Seconds(0.0015),
+            write: Seconds(0.002),
+            sizes: Vec::new(),
+        })
 }
 
 #[cfg(test)]
@@ -284,6 +289,6 @@ mod tests {
     fn the_profile_reads_back() {
         let text = profile().to_json();
         assert_eq!(StorageProfile::from_json(&text).unwrap(), profile());
-        assert_eq!(profile().base_latency(model::Op::Read), Seconds(0.0015));
+        assert_eq!(profile().base_latency(model::Op::Read, Bytes(1)), Seconds(0.0015));
     }
 }

@@ -1,9 +1,13 @@
 //! The placement of a policy as the start of another plan, and what that plan changes.
 
-use model::{OperationError, PerStage, Policy, PolicyWorkload, RateLimit, ServerEnforcement, Stage};
+use crate::cluster::{ClusterProblem, PlacedWorkload, broken_rule};
+use model::{
+    OperationError, PerStage, Policy, PolicyWorkload, RateLimit, ServerEnforcement, Stage, WorkloadSpec,
+};
 use placement::{DeviceQueue, PlannedServer, PlanningProblem};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// Differences between a plan and the policy that it keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +81,30 @@ pub(super) fn kept_servers(
         servers.push(KeptServer { name: server.name.clone(), server: kept, is_whole });
     }
     Ok(servers)
+}
+
+/// Refuses a policy that breaks a rule of the cluster file.
+pub(super) fn check_kept_rules(policy: &Policy, problem: &ClusterProblem) -> Result<(), OperationError> {
+    if !problem.has_rules() {
+        return Ok(());
+    }
+    let specs: BTreeMap<&str, &WorkloadSpec> =
+        problem.workloads.iter().map(|spec| (spec.name.as_str(), spec)).collect();
+    let mut placed = Vec::new();
+    for kept in &policy.workloads {
+        let Some(server) = kept.server.as_deref() else { continue };
+        let class = policy.servers.iter().find(|known| known.name == server).map(|known| &known.class);
+        let class = problem.servers.iter().find(|known| Some(&known.class) == class);
+        if let (Some(workload), Some(class)) = (specs.get(kept.name.as_str()), class) {
+            placed.push(PlacedWorkload { workload, server, class });
+        }
+    }
+    let Some(broken) = broken_rule(problem.failure_domain.as_deref(), &placed) else { return Ok(()) };
+    Err(OperationError::input(format_args!(
+        "the kept policy breaks a rule of {}: {broken}",
+        problem.origin.display()
+    ))
+    .hint("change the rule in the cluster file, or plan without the policy"))
 }
 
 /// Returns true if two numbers are equal up to rounding.

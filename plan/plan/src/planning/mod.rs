@@ -4,6 +4,9 @@
 mod compare;
 mod defaults;
 mod derivation;
+mod document;
+mod enforced_curves;
+mod fleet;
 mod kept;
 mod names;
 mod policy;
@@ -11,10 +14,13 @@ mod recipe;
 mod request;
 mod search;
 mod solution;
+mod survival;
 
 pub use compare::{MethodComparison, OrderComparison, compare};
 pub use defaults::{DefaultCost, default_costs, describe_default_costs};
 pub use derivation::{DeviceUse, GuaranteeDerivation, ServerNeighbour, StageDelay, derive};
+pub use document::PlanDocument;
+pub use fleet::{ClassAlone, ClassUse, FleetPrices, MissingServers};
 pub(crate) use kept::device_queue;
 pub use kept::{KeptChanges, MovedWorkload};
 pub use policy::policy_of;
@@ -25,3 +31,4 @@ pub use request::{
 pub(crate) use search::class_variants;
 pub use search::plan;
 pub use solution::{PlannedCluster, WorkloadPlace};
+pub use survival::{FailOverMove, FailedWorkload, PlanSurvival, ServerFailure, TightestWorkload};

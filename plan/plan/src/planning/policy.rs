@@ -1,10 +1,9 @@
 //! Converts plans to a [`Policy`], and writes its file.
 
 use crate::cluster::{ClusterProblem, policy_server};
-use crate::planning::solution::{PlannedCluster, WorkloadPlace};
-use crate::refusal::RefusedWorkload;
+use crate::planning::solution::PlannedCluster;
 use model::{PerStage, Policy, PolicyPlacement, PolicyWorkload, RateLimit, StageLimit};
-use placement::WorkloadOnClass;
+use placement::{Guarantee, PlannedServer, PlanningProblem, PlanningWorkload, WorkloadOnClass};
 
 /// Converts the plan to the policy that the enforcers and the simulator read.
 ///
@@ -12,48 +11,67 @@ use placement::WorkloadOnClass;
 ///
 /// If the plan has limits that cannot be enforced, which is a bug of the planner.
 pub fn policy_of(problem: &ClusterProblem, planned: &PlannedCluster) -> Policy {
-    let mut servers = Vec::new();
-    for (server, name) in planned.placement.servers.iter().zip(&planned.names) {
+    let names = planned.names.iter().map(String::as_str);
+    let refused = planned.refused().into_iter().map(|refused| (refused.index, refused.reason)).collect();
+    policy_of_servers(problem, planned, names.zip(&planned.placement.servers).collect(), refused)
+}
+
+/// Converts servers, with their names, to a policy. All workloads that they do not have are refused for these reasons.
+///
+/// # Panics
+///
+/// If the servers have limits that cannot be enforced, or a workload is lost.
+pub(super) fn policy_of_servers(
+    problem: &ClusterProblem,
+    planned: &PlannedCluster,
+    servers: Vec<(&str, &PlannedServer)>,
+    refused: Vec<(usize, String)>,
+) -> Policy {
+    let instance = &planned.instance;
+    let mut used = Vec::new();
+    let mut workloads: Vec<Option<PolicyWorkload>> = vec![None; instance.workloads.len()];
+    for (name, server) in servers {
         let class = &problem.servers[server.class];
         let profile = &problem.profiles[server.class];
-        let enforced = planned.instance.classes[server.class].enforced;
-        let counted = enforced.map(|enforced| (enforced, server.queue));
-        servers.push(policy_server(name.clone(), class, Some(profile), counted));
+        let counted = instance.classes[server.class].enforced.map(|enforced| (enforced, server.queue));
+        used.push(policy_server(name.to_owned(), class, Some(profile), counted));
+        for guarantee in server.guarantees(instance) {
+            workloads[guarantee.workload] = Some(admitted(problem, instance, server, name, &guarantee));
+        }
     }
-    let mut workloads: Vec<Option<PolicyWorkload>> = Vec::new();
-    for (workload, place) in planned.places().iter().enumerate() {
-        workloads.push(place.as_ref().map(|place| admitted(problem, planned, workload, place)));
-    }
-    for RefusedWorkload { index, workload, slo, reason, .. } in planned.refused() {
-        workloads[index] = Some(PolicyWorkload::refused(workload, slo, reason));
+    for (workload, reason) in refused {
+        let PlanningWorkload { name, slo, .. } = &instance.workloads[workload];
+        workloads[workload] = Some(PolicyWorkload::refused(name.as_str(), *slo, reason));
     }
     let workloads = workloads.into_iter().map(|it| it.expect("a workload without a place was refused"));
-    Policy::new(planned.recipe.method.name(), servers, workloads.collect())
+    Policy::new(planned.recipe.method.name(), used, workloads.collect())
         .unwrap_or_else(|error| panic!("a plan that cannot be enforced: {error}"))
 }
 
-fn admitted(
+/// The entry of a workload that a server has.
+pub(super) fn admitted(
     problem: &ClusterProblem,
-    planned: &PlannedCluster,
-    workload: usize,
-    place: &WorkloadPlace,
+    instance: &PlanningProblem,
+    server: &PlannedServer,
+    server_name: &str,
+    guarantee: &Guarantee,
 ) -> PolicyWorkload {
-    let server = &planned.placement.servers[place.server];
+    let workload = guarantee.workload;
     let network = problem.servers[server.class].network.bytes_per_sec();
     let mut limits = Vec::new();
     for (stage, bucket) in server.limits_of(workload).iter() {
-        let allowance = server.allowance(&planned.instance, workload, stage);
+        let allowance = server.allowance(instance, workload, stage);
         let limit = RateLimit { rate: bucket.rate, burst: (bucket.burst - allowance).max(0.0) };
         limits.push(StageLimit::new(stage, limit, network).with_allowance(allowance, network));
     }
-    let priority = u32::try_from(place.guarantee.priority).expect("fewer than 2^32 workloads");
+    let priority = u32::try_from(guarantee.priority).expect("fewer than 2^32 workloads");
     let placement = PolicyPlacement {
-        server: planned.names[place.server].clone(),
+        server: server_name.to_owned(),
         priority: PerStage::from_fn(|_| priority),
-        bound_s: Some(place.guarantee.total),
+        bound_s: Some(guarantee.total),
         limits,
     };
-    let workload = &planned.instance.workloads[workload];
+    let workload = &instance.workloads[workload];
     let WorkloadOnClass { largest_request: largest, overtaking, .. } = workload.on_class[server.class];
     let channels = server.queue.channels;
     let densest = overtaking / (f64::from(channels - 1) * largest) * network;

@@ -7,6 +7,7 @@ use crate::planning::derivation::{GuaranteeDerivation, derive, derive_refused};
 use crate::planning::recipe::PlanningRecipe;
 use crate::planning::search::plan;
 use crate::planning::solution::PlannedCluster;
+use crate::planning::survival::{PlanSurvival, survive_failures};
 use crate::refusal::RefusedWorkload;
 use model::{OperationError, Policy};
 use operation::text::time;
@@ -14,6 +15,7 @@ use operation::{Notice, ProgressObserver};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
+use units::plural;
 
 /// Parameters of a plan.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +25,8 @@ pub struct PlanningQuestion<'a> {
     pub recipe: &'a PlanningRecipe,
     /// A policy whose workloads stay where they are.
     pub keep: Option<&'a Policy>,
+    /// True if the plan has to survive the failure of any server, or of any failure domain.
+    pub survive: bool,
     /// True to plan by the published methods too.
     pub compare: bool,
 }
@@ -36,6 +40,8 @@ pub struct PlanRun {
     pub planned: PlannedCluster,
     /// Wall time of reading traces, or of finding what was read before.
     pub characterise: Duration,
+    /// Failures of servers, and where their workloads go; `None` unless that was asked for.
+    pub survival: Option<PlanSurvival>,
     /// The plan beside those of other methods; empty unless they were asked for.
     pub compared: Vec<MethodComparison>,
 }
@@ -51,10 +57,35 @@ pub fn plan_cluster(
 ) -> Result<PlanRun, OperationError> {
     let problem = ClusterProblem::read(question.source, observer)?;
     let footprints = characterise(&problem, observer)?;
-    let planned = plan(&problem, &footprints, question.recipe, question.keep, observer)?;
+    if question.survive && problem.servers.iter().any(|class| class.price.is_some()) {
+        let message = "--survive looks for few servers, not for cheap ones";
+        return Err(OperationError::input(message).hint("leave `price` out of the cluster file for it"));
+    }
+    let mut planned = plan(&problem, &footprints, question.recipe, question.keep, observer)?;
+    let survival = question.survive.then(|| survive_failures(&problem, &mut planned));
     let compared =
         if question.compare { compare(&problem, &footprints, &planned, observer)? } else { Vec::new() };
-    Ok(PlanRun { problem, planned, characterise: footprints.elapsed, compared })
+    Ok(PlanRun { problem, planned, characterise: footprints.elapsed, survival, compared })
+}
+
+impl PlanRun {
+    /// Says in one sentence who fits where.
+    pub fn summary(&self) -> String {
+        match &self.survival {
+            None => self.planned.summary(),
+            Some(survival) => {
+                let all = self.planned.instance.workloads.len();
+                let admitted = self.planned.admitted();
+                let refused = all - admitted;
+                let without = match refused {
+                    0 => String::new(),
+                    1 => "; 1 has no guarantee".to_owned(),
+                    refused => format!("; {refused} have no guarantee"),
+                };
+                format!("{admitted} of {} fit on {}{without}", plural(all, "workload"), survival.summary())
+            }
+        }
+    }
 }
 
 /// A refused workload with the derivation of its latency.

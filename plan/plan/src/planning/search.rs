@@ -1,22 +1,26 @@
 //! The search for a plan, from a cluster, its footprints and a choice of method.
 
-use crate::cluster::{ClusterProblem, enforced_class, warn_of_preemption};
+use crate::cluster::{
+    ClusterProblem, PlacedWorkload, broken_rule, enforced_class, placement_rules, prices, server_number,
+    warn_of_preemption,
+};
 use crate::footprints::Footprints;
-use crate::planning::kept::{KeptServer, kept_changes, kept_servers};
-use crate::planning::names::{ServerNames, fresh_names};
+use crate::planning::fleet::{FleetPrices, MissingServers};
+use crate::planning::kept::{KeptServer, check_kept_rules, kept_changes, kept_servers};
+use crate::planning::names::{ServerNames, names_of};
 use crate::planning::recipe::PlanningRecipe;
 use crate::planning::solution::PlannedCluster;
 use model::{FRAME, OperationError, Policy};
 use operation::ProgressObserver;
 use placement::{
-    ClassInputs, ClassVariant, Fleet, Normalisation, Placement, PlacementOrder, PlannedServer, PlanningClass,
-    PlanningProblem, PlanningWorkload, SearchEffort, WorkloadOnClass,
+    CheapestFleet, ClassInputs, ClassVariant, Fleet, LowerBound, Normalisation, Placement, PlacementOrder,
+    PlannedServer, PlanningClass, PlanningProblem, PlanningWorkload, SearchEffort, SuggestedChange,
+    WorkloadOnClass,
 };
 use std::time::{Duration, Instant};
 use units::Bytes;
 use workload::Footprint;
 use workload::burst::EnvelopeReduction;
-use workload::profile_file::base_latency;
 
 /// Logarithm of the smallest best-effort request that is suggested besides none at all: 4 KiB.
 const SMALLEST_REQUEST_LOG2: u32 = 12;
@@ -46,26 +50,51 @@ pub fn plan(
     let instance = instance(problem, footprints, recipe)?;
     let start = cpu_time();
     let lower_bound = placement::lower_bound(&instance, recipe.method);
+    let mut alone = Vec::new();
     let (placement, names, changed) = match keep {
         None => {
-            let placement = search(&instance, recipe, lower_bound.servers, observer);
-            let names = fresh_names(&instance, &placement.servers);
-            (placement, names, None)
+            let found = search(&instance, recipe, &lower_bound, observer);
+            let names = names_of(&instance, &found.placement);
+            alone = found.alone;
+            (found.placement, names, None)
         }
         Some(policy) => {
+            check_kept_rules(policy, problem)?;
             let (placement, names) = extend(&instance, recipe, kept_servers(policy, &instance)?);
             let changed = kept_changes(policy, &instance, &placement.servers, &names);
             (placement, names, Some(changed))
         }
     };
     let cpu = cpu_time().saturating_sub(start);
-    verify(&instance, &placement.servers);
+    verify(problem, &instance, &placement.servers, &names);
+    let advice = advice(problem, &instance, recipe, &placement);
+    let mut fleet = FleetPrices::new(&instance, &placement, &alone, lower_bound.price);
+    if let Some(fleet) = fleet.as_mut().filter(|_| keep.is_none()) {
+        fleet.missing = missing_servers(&instance, recipe, &placement, observer);
+    }
+    Ok(PlannedCluster {
+        recipe: *recipe,
+        instance,
+        placement,
+        names,
+        advice,
+        lower_bound,
+        fleet,
+        changed,
+        cpu,
+    })
+}
+
+/// Changes that would admit each of the first refused workloads.
+pub(super) fn advice(
+    problem: &ClusterProblem,
+    instance: &PlanningProblem,
+    recipe: &PlanningRecipe,
+    placement: &Placement,
+) -> Vec<Vec<SuggestedChange>> {
     let refused = placement.refused.iter().take(ADVISED_MAX);
     let variants = if recipe.preemptive { Vec::new() } else { class_variants(problem) };
-    let advice = refused
-        .map(|refusal| placement::advise(&instance, recipe.method, &placement, refusal, &variants))
-        .collect();
-    Ok(PlannedCluster { recipe: *recipe, instance, placement, names, advice, lower_bound, changed, cpu })
+    refused.map(|refusal| placement::advise(instance, recipe.method, placement, refusal, &variants)).collect()
 }
 
 /// The classes with smaller best-effort requests, the largest first, with packets of a frame, and with both.
@@ -91,16 +120,47 @@ pub(crate) fn class_variants(problem: &ClusterProblem) -> Vec<ClassVariant> {
     variants
 }
 
-/// Computes every bound again from the limits.
+/// Computes every bound again from the limits, and checks by their names that the servers keep the rules of the cluster
+/// file.
 ///
 /// # Panics
 ///
-/// When one is above its SLO.
-pub(super) fn verify(instance: &PlanningProblem, servers: &[PlannedServer]) {
+/// When a bound is above its SLO, or a rule is broken.
+pub(super) fn verify(
+    problem: &ClusterProblem,
+    instance: &PlanningProblem,
+    servers: &[PlannedServer],
+    names: &[String],
+) {
+    let members = servers.iter().map(|server| (server.class, server.members.as_slice()));
+    verify_rules(problem, members, names);
     for (number, server) in servers.iter().enumerate() {
         if let Err(broken) = server.verify(instance) {
             panic!("the plan breaks its own promise on its server {number}: {broken:?}");
         }
+    }
+}
+
+/// Checks by their names that servers of these classes with these members keep the rules of the cluster file.
+///
+/// # Panics
+///
+/// When a rule is broken.
+pub(super) fn verify_rules<'a>(
+    problem: &ClusterProblem,
+    servers: impl Iterator<Item = (usize, &'a [usize])>,
+    names: &[String],
+) {
+    let mut placed = Vec::new();
+    for ((class, members), server) in servers.zip(names) {
+        placed.extend(members.iter().map(|&workload| PlacedWorkload {
+            workload: &problem.workloads[workload],
+            server,
+            class: &problem.servers[class],
+        }));
+    }
+    if let Some(broken) = broken_rule(problem.failure_domain.as_deref(), &placed) {
+        panic!("the plan breaks a rule of the cluster file: {broken}");
     }
 }
 
@@ -116,14 +176,8 @@ pub(super) fn instance(
 ) -> Result<PlanningProblem, OperationError> {
     let mut classes = Vec::new();
     for (server, profile) in problem.servers.iter().zip(&problem.profiles) {
-        let base_latency = base_latency(profile);
         let enforced = (!recipe.preemptive).then(|| enforced_class(server, profile));
-        classes.push(PlanningClass {
-            name: server.class.clone(),
-            count: server.count,
-            base_latency,
-            enforced,
-        });
+        classes.push(PlanningClass { name: server.class.clone(), count: server.count, enforced });
     }
     let mut workloads = Vec::new();
     for (number, spec) in problem.workloads.iter().enumerate() {
@@ -135,11 +189,19 @@ pub(super) fn instance(
                 sustained: recipe.sustained,
                 enforced: classes[class].enforced,
             };
-            on_class.push(curves(&normalisation, footprints.get(class, number), recipe));
+            let workload = curves(&normalisation, footprints.get(class, number), recipe);
+            on_class.push(workload.with_base_latency(&problem.profiles[class]));
         }
         workloads.push(PlanningWorkload { name: spec.name.clone(), slo: spec.slo, on_class });
     }
+    let rules =
+        placement_rules(&problem.servers, problem.failure_domain.as_deref(), problem.workloads.iter());
     PlanningProblem::new(classes, workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
+        .map(|instance| instance.with_rules(rules))
+        .map(|instance| match prices(&problem.servers) {
+            prices if prices.is_empty() => instance,
+            prices => instance.with_prices(prices),
+        })
         .map_err(|error| OperationError::input(format_args!("{}: {error}", problem.origin.display())))
 }
 
@@ -155,13 +217,14 @@ fn curves(normalisation: &Normalisation, footprint: &Footprint, recipe: &Plannin
     })
 }
 
-/// Searches for a plan with few servers, until there are at most `goal`.
+/// Searches for a plan with few servers, or with cheap ones where they have prices, until it is at the bound. Without
+/// prices, no class alone is compared.
 pub(super) fn search(
     instance: &PlanningProblem,
     recipe: &PlanningRecipe,
-    goal: usize,
+    goal: &LowerBound,
     observer: &dyn ProgressObserver,
-) -> Placement {
+) -> CheapestFleet {
     let start = Instant::now();
     let effort = recipe.effort.unwrap_or_else(|| SearchEffort::for_workloads(instance.workloads.len()));
     let task = observer.begin("packing", effort.evaluations_max(), "trials");
@@ -170,7 +233,48 @@ pub(super) fn search(
         task.rename(&format!("packing, now {}", progress.servers));
         recipe.time_budget.is_none_or(|budget| start.elapsed() < budget)
     };
-    placement::place(instance, recipe.method, recipe.order, effort, goal, &mut watch)
+    let PlanningRecipe { method, order, .. } = *recipe;
+    if instance.prices.is_empty() {
+        let placement = placement::place(instance, method, order, effort, goal.servers, &mut watch);
+        return CheapestFleet { placement, alone: Vec::new() };
+    }
+    placement::place_cheapest(instance, method, order, effort, goal.price, &mut watch)
+}
+
+/// Returns the servers with which every workload is admitted that some class suits, by a plan with those numbers; empty if
+/// none are missing or none help.
+fn missing_servers(
+    instance: &PlanningProblem,
+    recipe: &PlanningRecipe,
+    placement: &Placement,
+    observer: &dyn ProgressObserver,
+) -> Vec<MissingServers> {
+    let lacks_servers =
+        |placement: &Placement| placement.refused.iter().any(|refusal| refusal.alone.is_none());
+    if instance.prices.is_empty() || !lacks_servers(placement) {
+        return Vec::new();
+    }
+    let given: Vec<usize> = instance.classes.iter().map(|class| class.count).collect();
+    let ample: Vec<usize> = given.iter().map(|count| count + instance.workloads.len()).collect();
+    let goal = placement::lower_bound(&instance.with_counts(&ample), recipe.method);
+    let found = search(&instance.with_counts(&ample), recipe, &goal, observer).placement;
+    let mut needed = given.clone();
+    for (class, count) in needed.iter_mut().enumerate() {
+        let used = found.servers.iter().filter(|server| server.class == class).count();
+        *count = used.max(*count);
+    }
+    // The search may find other servers when it has fewer to choose from.
+    let checked = search(&instance.with_counts(&needed), recipe, &goal, observer).placement;
+    if lacks_servers(&checked) {
+        return Vec::new();
+    }
+    let mut missing = Vec::new();
+    for (class, (needed, given)) in needed.iter().zip(&given).enumerate().filter(|(_, (n, g))| n > g) {
+        let count = needed - given;
+        let price = count as f64 * instance.prices[class];
+        missing.push(MissingServers { class: instance.classes[class].name.clone(), count, price });
+    }
+    missing
 }
 
 /// Leaves the workloads of a policy where they are, removes those that are not there any more, and places
@@ -184,8 +288,11 @@ fn extend(
     let mut fleet = Fleet::new(instance, recipe.method).skipping_full(fast);
     let mut names = ServerNames::default();
     let mut is_placed = vec![false; instance.workloads.len()];
-    for KeptServer { name, server, is_whole } in kept {
+    for (position, KeptServer { name, server, is_whole }) in kept.into_iter().enumerate() {
         let members = server.members.clone();
+        // A name of another form is none that a rule asks for.
+        let number_in_class =
+            server_number(&instance.classes[server.class].name, &name).unwrap_or(usize::MAX - position);
         // The workloads that stay get new limits when another one leaves.
         let (number, displaced) =
             if is_whole { fleet.adopt(server) } else { fleet.open_with(server.class, &members) };
@@ -193,15 +300,16 @@ fn extend(
             is_placed[member] = !displaced.contains(&member);
         }
         if let Some(number) = number {
+            fleet.give_number(number, number_in_class);
             names.give(number, name);
         }
     }
     let arriving = (0..instance.workloads.len()).filter(|&workload| !is_placed[workload]);
     let refused = arriving.filter_map(|workload| fleet.arrive(workload).err()).collect();
-    let (numbers, servers): (Vec<usize>, Vec<PlannedServer>) =
-        fleet.into_numbered_servers().into_iter().unzip();
-    let names = names.complete(instance, &numbers, &servers);
-    (Placement { servers, refused }, names)
+    let numbers: Vec<usize> = fleet.numbers_in_use().collect();
+    let placement = fleet.into_placement(refused);
+    let names = names.complete(instance, &numbers, &placement);
+    (placement, names)
 }
 
 /// CPU time of this thread so far.

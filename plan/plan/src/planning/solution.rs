@@ -1,10 +1,15 @@
 //! A plan for a cluster: the problem in numbers, who is where, who has no place and why, and what it took.
 
+use crate::cluster::server_number;
+use crate::planning::fleet::FleetPrices;
 use crate::planning::kept::KeptChanges;
 use crate::planning::recipe::PlanningRecipe;
-use crate::refusal::{Refusal, RefusedWorkload, Remedy, describe_refusal};
+use crate::refusal::{Refusal, RefusedWorkload, Remedy, describe_refusal, excluded_words};
 use model::PerStage;
-use placement::{Guarantee, LowerBound, Placement, PlannedServer, PlanningProblem, SuggestedChange};
+use operation::text::amount;
+use placement::{
+    ExcludedServers, Guarantee, LowerBound, Placement, PlannedServer, PlanningProblem, SuggestedChange,
+};
 use std::time::Duration;
 use units::plural;
 
@@ -22,6 +27,8 @@ pub struct PlannedCluster {
     pub advice: Vec<Vec<SuggestedChange>>,
     /// Lower bound on the number of servers.
     pub lower_bound: LowerBound,
+    /// Prices of the servers; `None` if they have none.
+    pub fleet: Option<FleetPrices>,
     /// Differences from the kept policy; `None` without one.
     pub changed: Option<KeptChanges>,
     /// CPU time of placement, limits and lower bound.
@@ -57,11 +64,15 @@ impl PlannedCluster {
     /// Returns the workloads without a guarantee, in the order in which they were tried.
     pub fn refused(&self) -> Vec<RefusedWorkload> {
         let mut refused = Vec::new();
+        let numbers = self.numbers();
         for (number, refusal) in self.placement.refused.iter().enumerate() {
             let workload = &self.instance.workloads[refusal.workload];
             let changes = self.advice.get(number).map_or(&[][..], Vec::as_slice);
+            let named = |other: usize| self.instance.workloads[other].name.clone();
+            let excluded = excluded_words(&self.excluded(&numbers, refusal.workload), &named);
+            let percentile = workload.slo.percentile;
             let refused_by =
-                Refusal::Limits { alone: refusal.alone, percentile: workload.slo.percentile, changes };
+                Refusal::Limits { alone: refusal.alone, percentile, changes, excluded: &excluded };
             let name = |server: usize| self.names[server].clone();
             refused.push(RefusedWorkload {
                 index: refusal.workload,
@@ -74,16 +85,35 @@ impl PlannedCluster {
         refused
     }
 
+    /// Numbers of the servers within their classes, by their names.
+    pub(super) fn numbers(&self) -> Vec<usize> {
+        let servers = self.placement.servers.iter().zip(&self.names).enumerate();
+        let number = |(position, (server, name)): (usize, (&PlannedServer, &String))| {
+            let class = &self.instance.classes[server.class].name;
+            server_number(class, name).unwrap_or(usize::MAX - position)
+        };
+        servers.map(number).collect()
+    }
+
+    /// The servers that rules keep a workload from.
+    fn excluded(&self, numbers: &[usize], workload: usize) -> ExcludedServers {
+        self.placement.excluded(&self.instance, numbers, workload)
+    }
+
     /// Says in one sentence who fits where.
     pub fn summary(&self) -> String {
         let all = self.instance.workloads.len();
         let admitted = self.admitted();
-        let servers = plural(self.placement.servers.len(), "server");
-        let needed = match self.lower_bound.servers {
+        let mut servers = plural(self.placement.servers.len(), "server");
+        let mut needed = match self.lower_bound.servers {
             0 => String::new(),
             1 => " (at least 1 is needed)".to_owned(),
             n => format!(" (at least {n} are needed)"),
         };
+        if let Some(fleet) = &self.fleet {
+            servers.push_str(&format!(" at a price of {}", amount(fleet.price)));
+            needed = format!(" (at least {} is needed)", amount(fleet.price_lower_bound));
+        }
         let of_all = plural(all, "workload");
         if admitted == all {
             format!("{admitted} of {of_all} fit on {servers}{needed}")
@@ -126,15 +156,16 @@ mod tests {
                 curves: PerStage::from_fn(|_| curve.clone()),
                 mean_rate: PerStage::from_fn(|_| 0.0),
                 largest_request: 0.0,
+                base_latency: 0.0,
                 overtaking: 0.0,
             }],
         };
-        let class = PlanningClass { name: "ssd".into(), count: 1, base_latency: 0.0, enforced: None };
+        let class = PlanningClass { name: "ssd".into(), count: 1, enforced: None };
         let instance =
             PlanningProblem::new(vec![class], vec![workload("a"), workload("b")], 0.999, 0.999).unwrap();
         let placement = placement::place_first_fit(&instance, LimitMethod::Exact, &[0, 1], false);
         let advice = vec![
-            SuggestedChange::MoreServers { class: "ssd".into(), count: 1 },
+            SuggestedChange::MoreServers { class: "ssd".into(), count: 1, price: None },
             SuggestedChange::Latency { slo: 0.301, server: Some(0) },
             SuggestedChange::Load { factor: 0.332, server: None },
         ];
@@ -144,7 +175,8 @@ mod tests {
             placement,
             names: vec!["ssd-1".into()],
             advice: vec![advice],
-            lower_bound: LowerBound { fractional: 1.5, servers: 2 },
+            lower_bound: LowerBound { fractional: 1.5, servers: 2, price: 0.0 },
+            fleet: None,
             changed: None,
             cpu: Duration::ZERO,
         }

@@ -62,6 +62,7 @@ pub(super) fn without_traffic(problem: &PredictionProblem, workloads: &[usize]) 
         applicants.push(Applicant {
             name: spec.name.clone(),
             slo: spec.slo,
+            base_latency: problem.base_latency(number),
             group: None,
             sketch: Arc::new(()),
         });
@@ -75,10 +76,10 @@ fn applicant<S>(
     number: usize,
     sketch: Arc<S>,
 ) -> Applicant<S> {
-    let TracedWorkload { spec, group, .. } = &problem.cluster.workloads[number];
+    let TracedWorkload { spec, group, base_latency, .. } = &problem.cluster.workloads[number];
     // A group of one restricts nothing, and models treat `None` as independent.
     let group = (groups[group] > 1).then(|| u32::try_from(*group).expect("fewer than 2^32 workloads"));
-    Applicant { name: spec.name.clone(), slo: spec.slo, group, sketch }
+    Applicant { name: spec.name.clone(), slo: spec.slo, base_latency: *base_latency, group, sketch }
 }
 
 /// Returns the number of members of each group.
@@ -94,7 +95,6 @@ fn group_sizes(problem: &PredictionProblem) -> BTreeMap<usize, usize> {
 pub(crate) fn admission_host(problem: &PredictionProblem) -> IdenticalServers {
     IdenticalServers {
         count: problem.server().count,
-        base_latency: problem.base_latency(),
         slo_factor: placement::PlanningProblem::SLO_FACTOR,
         levels_max: problem.levels_max(),
     }
@@ -106,7 +106,7 @@ pub(super) fn server_members<'a, S>(
     applicants: &[&'a Applicant<S>],
 ) -> Vec<ServerMember<'a, S>> {
     let levels_max = problem.levels_max();
-    let view = SharedServer { members: applicants, base_latency: 0.0, slo_factor: 1.0, levels_max };
+    let view = SharedServer { members: applicants, slo_factor: 1.0, levels_max };
     let priorities = by_slo(&view);
     let groups = view.groups();
     let mut members = Vec::new();

@@ -5,12 +5,13 @@ use crate::prediction::applicant::sketched_by;
 use crate::prediction::enforced_models::worst_case;
 use crate::prediction::problem::PredictionProblem;
 use crate::prediction::procedure_name::ProcedureName;
-use crate::refusal::{Refusal, describe_refusal};
+use crate::refusal::{Refusal, describe_refusal, excluded_words};
 use model::{Policy, PolicyPlacement, PolicyWorkload, RateLimit, ServerMember, Stage, StageLimit};
 use operation::Silent;
 use placement::admission::{AdmissionRefusal, Priority};
 use predict::{EnforcedPath, EnforcedSketch, bunching_allowance};
 use std::collections::BTreeSet;
+use units::plural;
 
 /// Server and guarantee of a workload.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +32,13 @@ pub fn server_name(problem: &PredictionProblem, server: usize) -> String {
 /// Returns the reason of a refusal as a sentence.
 pub(crate) fn describe_prediction_refusal(problem: &PredictionProblem, refusal: &AdmissionRefusal) -> String {
     let name = |server: usize| server_name(problem, server);
+    if let AdmissionRefusal::Ruled { excluded, .. } = refusal {
+        let words = excluded_words(excluded, &|workload| problem.spec(workload).name.clone()).join("; ");
+        let closest =
+            refusal.closest().map(|_| describe_refusal(&Refusal::Prediction(refusal), usize::MAX, &name));
+        let closest = closest.map_or_else(String::new, |closest| format!("; {closest}"));
+        return format!("of {}, {words}{closest}", plural(excluded.total, "server"));
+    }
     describe_refusal(&Refusal::Prediction(refusal), problem.server().count, &name)
 }
 

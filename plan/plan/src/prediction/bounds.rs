@@ -85,22 +85,21 @@ impl ModelVisitor for PredictMembers<'_> {
     type Output = Vec<WorkloadBound>;
 
     fn visit<M: LatencyModel>(self, model: &EnforcedModel<M>) -> Vec<WorkloadBound> {
-        let base = self.server.problem.base_latency();
         let Self { server, name } = self;
         server.with_members(model, |members| {
-            member_bounds(model.predict(members), name, members, server.members, base)
+            member_bounds(server.problem, model.predict(members), name, members, server.members)
         })
     }
 }
 
-/// Returns the bounds of a model for the members of a server, including `base` seconds. The members are these
-/// workloads of the problem.
+/// Returns the bounds of a model for the members of a server, including the latency of the idle server. The members are
+/// these workloads of the problem.
 pub(super) fn member_bounds<S>(
+    problem: &PredictionProblem,
     predictions: Vec<Result<Prediction, UndefinedLatency>>,
     name: ModelName,
     members: &[ServerMember<'_, S>],
     workloads: &[usize],
-    base: f64,
 ) -> Vec<WorkloadBound> {
     let mut bounds = Vec::new();
     for ((&workload, member), latency) in workloads.iter().zip(members).zip(predictions) {
@@ -109,7 +108,7 @@ pub(super) fn member_bounds<S>(
             model: name,
             percentile: member.percentile,
             priority: member.priority[Stage::NetworkIn],
-            latency: latency.map(|prediction| prediction.later_by(base)),
+            latency: latency.map(|prediction| prediction.later_by(problem.base_latency(workload))),
         });
     }
     bounds

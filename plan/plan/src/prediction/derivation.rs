@@ -9,8 +9,8 @@ use model::{LatencyModel, ServerMember, Stage, UndefinedLatency};
 use operation::ProgressObserver;
 use operation::text::{percent, time};
 use predict::{
-    EnforcedModel, EnforcedSketch, OneBurstSum, Probabilistic, ProbabilisticDerivation, PublishedSnc,
-    Replayed, WorstCase, WorstCaseSketch,
+    EnforcedModel, EnforcedSketch, OneBurstSum, PathSketch, Probabilistic, ProbabilisticDerivation,
+    PublishedSnc, Replayed, SncByStage, StageSketch, WorstCase, WorstCaseSketch,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -101,6 +101,10 @@ pub fn derive(
             let model = PublishedSnc::default();
             (server.with_members(&model, |members| published(&model, members, workload)), PUBLISHED)
         }
+        ModelName::SncByStage => {
+            let model = SncByStage::default();
+            (server.with_members(&model, |members| by_stage(&model, members, workload)), BY_STAGE)
+        }
         ModelName::Replayed => {
             let model = enforced_models::replaying(Replayed::default(), problem.enforced);
             (server.with_members(&model, |members| replayed(&model, members, workload)), REPLAYED)
@@ -112,8 +116,9 @@ pub fn derive(
             (with_margin(traced, &report.workloads[workload], report.coverage), CALIBRATED)
         }
     };
-    if problem.base_latency() > 0.0 {
-        steps.push(PredictionStep::new("idle storage", "device profile", Some(problem.base_latency())));
+    let base = problem.base_latency(workload);
+    if base > 0.0 {
+        steps.push(PredictionStep::new("idle storage", "device profile", Some(base)));
     }
     let own = &all[workload];
     let spec = problem.spec(workload);
@@ -294,19 +299,50 @@ fn by_one_burst(sum: &OneBurstSum, begun: f64) -> Vec<PredictionStep> {
     steps
 }
 
-const PUBLISHED: &str = "Each stage is a queue that may exceed its share of what the percentile leaves. At an exponent \
-theta, the same and higher priorities leave a rate; the latency is what theta gives least (thesis Theorem 1, \
-Table 4.1), with sigma = 0.";
+const PUBLISHED: &str = "All stages of the path are one queue (thesis Theorem 5), and what goes first is subtracted from it \
+(Eq. A.5). A request counts as its largest work. At an exponent theta the others leave a rate; the latency is what theta gives \
+least (Theorem 1, Table 4.1), with sigma = 0.";
 
 fn published(
     model: &PublishedSnc,
-    members: &[ServerMember<'_, <PublishedSnc as LatencyModel>::Sketch>],
+    members: &[ServerMember<'_, PathSketch>],
+    workload: usize,
+) -> Vec<PredictionStep> {
+    let Ok(Some(found)) = model.latency(members, workload) else { return Vec::new() };
+    let terms = found.latency;
+    let left = format!(
+        "{} together leave {} of the path at theta = {:.4} per second",
+        plural(found.ahead, "other workload"),
+        percent(terms.left),
+        terms.theta
+    );
+    let queues = match found.queues {
+        1 => "one queue".to_owned(),
+        queues => format!("{queues} queues as one, which counts as {} slower", percent(0.01)),
+    };
+    let exceeded = format!("exceeded by {} of requests", percent(found.exceeded));
+    vec![
+        PredictionStep::new("served first", left, None),
+        PredictionStep::new("path", queues, Some(terms.convolution)),
+        PredictionStep::new("any start", "of the busy period, in steps of 10us", Some(terms.any_start)),
+        PredictionStep::new("percentile", exceeded, Some(terms.exceeded)),
+    ]
+}
+
+const BY_STAGE: &str = "Each stage is a queue that may exceed its share of what the percentile leaves. At an exponent \
+theta, the same and higher priorities leave a rate; the latency is what theta gives least (thesis Theorem 1, \
+Table 4.1), with sigma = 0.";
+
+fn by_stage(
+    model: &SncByStage,
+    members: &[ServerMember<'_, StageSketch>],
     workload: usize,
 ) -> Vec<PredictionStep> {
     let mut steps = Vec::new();
     for stage in model.stages(members, workload).unwrap_or_default() {
-        let how = format!("exceeded by {} at theta = {:.4} per second", percent(stage.exceeded), stage.theta);
-        steps.push(PredictionStep::new(stage.stage.to_string(), how, Some(stage.latency)));
+        let theta = stage.latency.theta;
+        let how = format!("exceeded by {} at theta = {theta:.4} per second", percent(stage.exceeded));
+        steps.push(PredictionStep::new(stage.stage.to_string(), how, Some(stage.latency.seconds)));
     }
     steps
 }

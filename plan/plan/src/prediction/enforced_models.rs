@@ -2,7 +2,8 @@
 
 use model::LatencyModel;
 use predict::{
-    BegunWork, Calibrated, EnforcedModel, EnforcedPath, LoadedReplays, Probabilistic, PublishedSnc, WorstCase,
+    BegunWork, Calibrated, EnforcedModel, EnforcedPath, LoadedReplays, Probabilistic, PublishedSnc,
+    SncByStage, WorstCase,
 };
 
 /// The worst case on such servers.
@@ -37,7 +38,12 @@ pub(crate) fn filled_by(
     replaying(model, enforced)
 }
 
-/// The published model, of preemptive servers.
+/// SNC-Meister, of preemptive servers.
 pub(crate) fn published_snc() -> EnforcedModel<PublishedSnc> {
     EnforcedModel::new(PublishedSnc::default(), BegunWork::EveryClass, None)
+}
+
+/// SNC-Meister's variant with a bound per stage, of preemptive servers.
+pub(crate) fn snc_by_stage() -> EnforcedModel<SncByStage> {
+    EnforcedModel::new(SncByStage::default(), BegunWork::EveryClass, None)
 }

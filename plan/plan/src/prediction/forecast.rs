@@ -154,12 +154,12 @@ impl<M: LatencyModel> Forecaster<'_, M> {
     /// certain ones, without replays.
     fn forecasts(&self, members: &[usize]) -> (Vec<WorkloadForecast>, bool) {
         let problem = self.question.problem;
-        let base = self.question.problem.base_latency();
         let Some((chosen, together)) = self.replayed_latencies(members) else {
             return (self.question.certain_forecasts(members), true);
         };
         let worst = server_members(problem, &of_members(&self.worst_case, members));
-        let worst = member_bounds(self.at_worst.predict(&worst), ModelName::WorstCase, &worst, members, base);
+        let worst =
+            member_bounds(problem, self.at_worst.predict(&worst), ModelName::WorstCase, &worst, members);
         let mut forecasts = Vec::new();
         for ((bound, worst_case), bursts_together) in chosen.into_iter().zip(worst).zip(together) {
             forecasts.push(WorkloadForecast::in_order(bound, worst_case, bursts_together));
@@ -171,18 +171,18 @@ impl<M: LatencyModel> Forecaster<'_, M> {
     fn replayed_latencies(&self, members: &[usize]) -> Option<(Vec<WorkloadBound>, Vec<Option<f64>>)> {
         let question = self.question;
         let problem = question.problem;
-        let base = question.problem.base_latency();
         let own = server_members(problem, &of_members(&self.sketches, members));
         let predictions = self.model.predict_unless(question.interrupted, &own)?;
-        let chosen = member_bounds(predictions, question.model, &own, members, base);
+        let chosen = member_bounds(problem, predictions, question.model, &own, members);
         let replayed = server_members(problem, &of_members(&self.replayed, members));
         let begun = self.by_replay.begun(&replayed);
         let replayed = EnforcedModel::<Replayed>::inner_members(&replayed);
         let correlated = self.by_replay.inner().correlated(&replayed).into_iter().zip(begun);
-        let later = |(latency, begun): (Result<CorrelatedLatency, _>, f64)| {
+        let later = |((latency, begun), &workload): ((Result<CorrelatedLatency, _>, f64), &usize)| {
             let latency = latency.ok()?;
+            let base = problem.base_latency(workload);
             Some(latency.bursts_together.max(latency.recorded) + begun + base)
         };
-        Some((chosen, correlated.map(later).collect()))
+        Some((chosen, correlated.zip(members).map(later).collect()))
     }
 }

@@ -1,7 +1,9 @@
 //! Models of latency by name.
 
 use crate::prediction::calibration::calibrated;
-use crate::prediction::enforced_models::{probabilistic, published_snc, replaying, with_margins, worst_case};
+use crate::prediction::enforced_models::{
+    probabilistic, published_snc, replaying, snc_by_stage, with_margins, worst_case,
+};
 use crate::prediction::problem::PredictionProblem;
 use model::LatencyModel;
 use operation::ProgressObserver;
@@ -14,6 +16,7 @@ pub enum ModelName {
     WorstCase,
     Probabilistic,
     PublishedSnc,
+    SncByStage,
     Replayed,
     Calibrated,
 }
@@ -30,7 +33,7 @@ impl ModelName {
     pub const SIDE_BY_SIDE: [Self; 3] = [Self::WorstCase, Self::Probabilistic, Self::Replayed];
 
     /// Applies the visitor to the model of this name, for the servers and workloads of this problem, at
-    /// `percentile` or each at that of its SLO. The published procedure is always about preemptive servers.
+    /// `percentile` or each at that of its SLO. The published procedures are always about preemptive servers.
     pub(crate) fn visit<V: ModelVisitor>(
         self,
         problem: &PredictionProblem,
@@ -43,6 +46,7 @@ impl ModelName {
             Self::WorstCase => visitor.visit(&worst_case(enforced)),
             Self::Probabilistic => visitor.visit(&probabilistic(enforced)),
             Self::PublishedSnc => visitor.visit(&published_snc()),
+            Self::SncByStage => visitor.visit(&snc_by_stage()),
             Self::Replayed => visitor.visit(&replaying(Replayed::default(), enforced)),
             Self::Calibrated => {
                 let model = calibrated(problem, percentile, observer);

@@ -159,7 +159,7 @@ impl PlacementQuestion<'_> {
     fn pack_by_replay<M: LatencyModel>(self, few: &[M], model: &M, judged: &JudgedServers) -> Packing {
         let problem = self.problem;
         let applicants = sketched_by(problem, model, self.observer);
-        let judge = ReplayJudge { problem, model, applicants: &applicants, base: problem.base_latency() };
+        let judge = ReplayJudge { problem, model, applicants: &applicants };
         let confirms = |members: &[usize]| judged.judge(members, || judge.is_kept(members));
         let missing = |members: &[usize]| judge.missing(members);
         let judgement = SecondJudgement { confirms: &confirms, missing: &missing };
@@ -238,8 +238,6 @@ struct ReplayJudge<'a, M: LatencyModel> {
     problem: &'a PredictionProblem,
     model: &'a M,
     applicants: &'a [Applicant<M::Sketch>],
-    /// The latency without any queueing, seconds.
-    base: f64,
 }
 
 impl<M: LatencyModel> ReplayJudge<'_, M> {
@@ -254,7 +252,8 @@ impl<M: LatencyModel> ReplayJudge<'_, M> {
         let mut missing = Vec::new();
         let late = self.model.bounds_above(&server_members(self.problem, &company), &self.limits(&company));
         for (member, bound) in late {
-            missing.push(((bound + self.base) / company[member].slo.latency.0, members[member]));
+            let applicant = company[member];
+            missing.push(((bound + applicant.base_latency) / applicant.slo.latency.0, members[member]));
         }
         missing.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));
         missing.into_iter().map(|(_, member)| member).collect()
@@ -262,7 +261,8 @@ impl<M: LatencyModel> ReplayJudge<'_, M> {
 
     /// The longest latency without the base latency that each SLO allows, seconds.
     fn limits<S>(&self, company: &[&Applicant<S>]) -> Vec<f64> {
-        company.iter().map(|applicant| queueing_limit(applicant.slo.latency.0, self.base)).collect()
+        let limit = |member: &&Applicant<S>| queueing_limit(member.slo.latency.0, member.base_latency);
+        company.iter().map(limit).collect()
     }
 }
 

@@ -1,7 +1,9 @@
 //! A prediction problem: one kind of server with the traffic of every workload.
 
-use crate::cluster::{ClusterProblem, ClusterSource, enforced_path, read_groups, warn_of_preemption};
-use model::{CircularTrace, Job, OperationError, ServerClass, WorkloadSpec};
+use crate::cluster::{
+    ClusterProblem, ClusterSource, enforced_path, has_rules, read_groups, warn_of_preemption,
+};
+use model::{CircularTrace, Job, OperationError, ServerClass, Stage, WorkloadSpec};
 use operation::parallel::in_parallel;
 use operation::{Notice, ProgressObserver};
 use predict::{Calibrated, CalibrationGoal, EnforcedPath, SloCalibration};
@@ -12,7 +14,6 @@ use std::time::Instant;
 use trace::OpenOptions;
 use units::{Nanos, Percentile, Seconds, plural};
 use workload::device::{NetworkModel, PathWork, StorageProfile};
-use workload::profile_file::base_latency;
 
 /// Sources of a prediction problem: cluster, traces, and the stages of requests.
 #[derive(Debug, Clone)]
@@ -47,6 +48,8 @@ pub struct TracedWorkload {
     pub group: usize,
     /// The requests of its trace as time at each stage; workloads with the same trace share them.
     pub traffic: Arc<CircularTrace<Job>>,
+    /// Latency of its requests on the idle storage stack, seconds; added to every prediction.
+    pub base_latency: f64,
     /// Arrival of its first request by the clock of the trace; `None` if the format counts from the first
     /// request.
     pub recorded_from: Option<Nanos>,
@@ -92,8 +95,17 @@ impl PredictionProblem {
         let traffic = read_traces(&described.workloads, &path, &described.options, observer)?;
         let mut workloads = Vec::new();
         for ((spec, group), traffic) in described.workloads.iter().zip(groups).zip(traffic) {
-            let (traffic, recorded_from) = traffic;
-            workloads.push(TracedWorkload { spec: spec.clone(), group, traffic, recorded_from });
+            let RecordedTraffic { traffic, recorded_from, .. } = traffic;
+            let longest = traffic.items().iter().map(|job| job.work[Stage::Storage]).max();
+            let longest = Seconds(longest.map_or(0.0, Nanos::as_secs));
+            let base_latency = profile.map_or(0.0, |profile| profile.base_latency_within(longest).0);
+            workloads.push(TracedWorkload {
+                spec: spec.clone(),
+                group,
+                traffic,
+                base_latency,
+                recorded_from,
+            });
         }
         Ok(Self::new(described.with_workloads(workloads), enforced, source.calibration))
     }
@@ -105,6 +117,23 @@ impl PredictionProblem {
         calibration: CalibrationGoal,
     ) -> Self {
         Self { cluster, enforced, calibration, learnt: Mutex::default(), slo_calibration: Mutex::default() }
+    }
+
+    /// Refuses a cluster file that says where workloads may go, for a search that does not keep that.
+    ///
+    /// # Errors
+    ///
+    /// If it does.
+    pub fn check_without_rules(&self) -> Result<(), OperationError> {
+        let ruled = self.cluster.workloads.iter().find(|workload| has_rules([&workload.spec]));
+        let Some(TracedWorkload { spec, .. }) = ruled else { return Ok(()) };
+        Err(OperationError::input(format_args!(
+            "{}: workload '{}' has a rule on where it may go (size, on, apart or together), which plans by a model do not \
+             keep",
+            self.cluster.origin.display(),
+            spec.name
+        ))
+        .hint("plan without --model, or admit one workload after the other (`tailwright admit`); both keep the rules"))
     }
 
     /// The class of the servers.
@@ -151,9 +180,8 @@ impl PredictionProblem {
         }
         for (workload, number) in self.cluster.workloads.iter().zip(numbers) {
             for (half, traffic) in halves.iter_mut().zip(&traffic[number]) {
-                let spec = workload.spec.clone();
                 let traffic = Arc::clone(traffic);
-                half.push(TracedWorkload { spec, group: workload.group, traffic, recorded_from: None });
+                half.push(TracedWorkload { traffic, recorded_from: None, ..workload.clone() });
             }
         }
         Some(halves.map(|workloads| self.with_workloads(workloads)))
@@ -177,14 +205,21 @@ impl PredictionProblem {
         Self::new(self.cluster.with_workloads(workloads), self.enforced, self.calibration)
     }
 
-    /// Latency of a request on the idle storage stack, seconds; added to every prediction.
-    pub fn base_latency(&self) -> f64 {
-        self.profile().map_or(0.0, base_latency)
+    /// Latency of a workload's requests on the idle storage stack, seconds; added to every prediction.
+    pub fn base_latency(&self, workload: usize) -> f64 {
+        self.cluster.workloads[workload].base_latency
     }
 }
 
-/// The traffic of a trace, and when its first request came by the clock of the trace.
-type RecordedTraffic = (Arc<CircularTrace<Job>>, Option<Nanos>);
+/// The traffic of a trace, as it is kept.
+#[derive(Clone)]
+struct RecordedTraffic {
+    traffic: Arc<CircularTrace<Job>>,
+    /// When its first request came by the clock of the trace.
+    recorded_from: Option<Nanos>,
+    /// The number of malformed requests that were passed over.
+    skipped: u64,
+}
 
 /// The traffic of every workload on its path; a trace that several of them have is read once.
 fn read_traces(
@@ -209,28 +244,26 @@ fn read_traces(
         read_traffic(file, path.clone(), options)
             .map_err(|error| error.about(format_args!("workload '{workload}'")))
     })?;
-    let requests: usize = read.iter().map(|(traffic, ..)| traffic.items().len()).sum();
+    let requests: usize = read.iter().map(|read| read.traffic.items().len()).sum();
     let elapsed = Seconds(start.elapsed().as_secs_f64());
     let count = read.len();
     observer
         .notice(Notice::Done(format!("traces: {count} read, {} in {elapsed}", plural(requests, "request"))));
-    let mut shared = Vec::with_capacity(count);
-    for ((file, _), (traffic, recorded_from, skipped)) in files.into_iter().zip(read) {
-        if skipped > 0 {
+    for ((file, _), RecordedTraffic { skipped, .. }) in files.into_iter().zip(&read) {
+        if *skipped > 0 {
             let trace = file.display();
-            observer.notice(Notice::Warning(format!("{trace}: {} skipped", plural(skipped, "request"))));
+            observer.notice(Notice::Warning(format!("{trace}: {} skipped", plural(*skipped, "request"))));
         }
-        shared.push((Arc::new(traffic), recorded_from));
     }
-    Ok(numbers.into_iter().map(|number| shared[number].clone()).collect())
+    Ok(numbers.into_iter().map(|number| read[number].clone()).collect())
 }
 
-/// The traffic of a trace on its path, when its first request came, and how many malformed requests were passed over.
+/// Reads the traffic of a trace on its path.
 fn read_traffic(
     file: &Path,
     mut path: PathWork,
     options: &OpenOptions,
-) -> Result<(CircularTrace<Job>, Option<Nanos>, u64), OperationError> {
+) -> Result<RecordedTraffic, OperationError> {
     let wrong = |error: trace::TraceError| OperationError::input(&error).hint(error.hint());
     let mut reader = trace::open(file, options).map_err(wrong)?;
     let mut jobs = Vec::new();
@@ -241,11 +274,11 @@ fn read_traffic(
         jobs.push(path.job(&request));
     }
     check_work(file, &jobs, bytes)?;
-    let first = jobs.first().map(|job: &Job| job.arrival).filter(|_| !reader.format().has_epoch());
+    let recorded_from = jobs.first().map(|job: &Job| job.arrival).filter(|_| !reader.format().has_epoch());
     let traffic = CircularTrace::repeating(jobs);
     let traffic =
         traffic.map_err(|error| OperationError::input(format_args!("{}: {error}", file.display())))?;
-    Ok((traffic, first, reader.skipped()))
+    Ok(RecordedTraffic { traffic: Arc::new(traffic), recorded_from, skipped: reader.skipped() })
 }
 
 /// Maximum work of a trace summed over stages, nanoseconds, and maximum bytes: sums and products of the

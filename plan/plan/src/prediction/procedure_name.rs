@@ -61,7 +61,7 @@ pub struct ProcedureRow {
 }
 
 /// Every procedure; the models come first, from the one that assumes least.
-pub static PROCEDURES: [ProcedureRow; 10] = [
+pub static PROCEDURES: [ProcedureRow; 11] = [
     ProcedureRow {
         procedure: ProcedureName::ByModel(ModelName::WorstCase),
         name: "worst-case",
@@ -110,8 +110,19 @@ pub static PROCEDURES: [ProcedureRow; 10] = [
     ProcedureRow {
         procedure: ProcedureName::ByModel(ModelName::PublishedSnc),
         name: "published-snc",
-        words: "The published procedure of SNC-Meister, to compare with; not safe on bursty traces",
+        words: "SNC-Meister: one stochastic bound over the whole path, to compare with; not safe on bursty traces",
         assumption: "the published stochastic bound, to compare with; bursty traffic exceeds it",
+        is_percentile: true,
+        replays: false,
+        is_for_links: false,
+        counts_enforcement: false,
+    },
+    ProcedureRow {
+        procedure: ProcedureName::ByModel(ModelName::SncByStage),
+        name: "snc-by-stage",
+        words: "As published-snc with a bound for each stage, added; to compare with, not safe on bursty traces",
+        assumption: "a stochastic bound for each stage, to compare with; bursty traffic exceeds it, and arrivals at later stages \
+                     are taken as they were at the first",
         is_percentile: true,
         replays: false,
         is_for_links: false,

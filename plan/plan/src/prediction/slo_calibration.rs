@@ -202,7 +202,7 @@ impl FillingRound<'_> {
 
     /// The longest latency without the base latency that the SLO of a workload allows, seconds.
     fn limit(&self, workload: usize) -> f64 {
-        self.problem.spec(workload).slo.latency.0 - self.problem.base_latency()
+        self.problem.spec(workload).slo.latency.0 - self.problem.base_latency(workload)
     }
 
     /// Returns true if these workloads keep their SLOs together.

@@ -5,7 +5,7 @@
 use super::envelopes::Envelopes;
 use super::support::Real;
 use model::{CircularTrace, Job, LatencyModel, PerStage, Prediction, ServerMember, Stage, UndefinedLatency};
-use predict::{Probabilistic, ProbabilisticSketch, PublishedSketch, PublishedSnc};
+use predict::{Probabilistic, ProbabilisticSketch, SncByStage, StageSketch};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use sim::{Alignment, Latencies, PreemptionMode, Replay, ReplayStream, ReplaySystem, ReplayTrace};
@@ -26,10 +26,10 @@ const POISSON_REQUESTS: usize = 20_000;
 /// Streams that may share a link, with what the models know of them.
 struct Streams {
     ours: Probabilistic,
-    theirs: PublishedSnc,
+    theirs: SncByStage,
     slos: Vec<f64>,
     sketches: Vec<ProbabilisticSketch>,
-    published: Vec<PublishedSketch>,
+    published: Vec<StageSketch>,
     replayed: Vec<ReplayTrace>,
     envelopes: Envelopes,
 }
@@ -38,7 +38,7 @@ impl Streams {
     /// Streams of this traffic; the envelopes of the first `most` are known.
     fn new(traffic: &[CircularTrace<Job>], slos: Vec<f64>, most: usize) -> Self {
         let ours = Probabilistic::default();
-        let theirs = PublishedSnc { client_link: true, ..PublishedSnc::default() };
+        let theirs = SncByStage { client_link: true, ..SncByStage::default() };
         let trace = |traffic: &CircularTrace<Job>| ReplayTrace::new(traffic.clone()).expect("a trace");
         Self {
             sketches: traffic.iter().map(|traffic| ours.sketch(traffic)).collect(),

@@ -5,7 +5,7 @@
 
 use calculus::snc::{MarkovArrivals, MgfEnvelope as _};
 use model::{CircularTrace, Job, PerStage, ServerMember, Stage};
-use predict::{PublishedSketch, PublishedSnc, markov_arrivals};
+use predict::{SncByStage, StageSketch, markov_arrivals};
 use units::Nanos;
 use workload::windows::{CircularWork, WorkDistribution};
 
@@ -22,7 +22,7 @@ struct StageTraffic {
 }
 
 impl StageTraffic {
-    fn new(model: &PublishedSnc, traffic: &CircularTrace<Job>, stage: Stage) -> Option<Self> {
+    fn new(model: &SncByStage, traffic: &CircularTrace<Job>, stage: Stage) -> Option<Self> {
         let fitted = markov_arrivals(&model.fitted(traffic, stage, Nanos::ZERO)?)?;
         let mut jobs = traffic.items().to_vec();
         for job in &mut jobs {
@@ -57,7 +57,7 @@ pub(super) struct Envelopes {
 }
 
 impl Envelopes {
-    pub(super) fn new(model: &PublishedSnc, traffic: &[CircularTrace<Job>]) -> Self {
+    pub(super) fn new(model: &SncByStage, traffic: &[CircularTrace<Job>]) -> Self {
         let stream =
             |traffic: &CircularTrace<Job>| STAGES.map(|stage| StageTraffic::new(model, traffic, stage));
         Self { streams: traffic.iter().map(stream).collect() }
@@ -67,8 +67,8 @@ impl Envelopes {
     /// the stream of each member.
     pub(super) fn hold(
         &self,
-        model: &PublishedSnc,
-        members: &[ServerMember<'_, PublishedSketch>],
+        model: &SncByStage,
+        members: &[ServerMember<'_, StageSketch>],
         (which, tagged): (&[usize], usize),
     ) -> bool {
         let Ok(terms) = model.stages(members, tagged) else { return false };
@@ -80,7 +80,7 @@ impl Envelopes {
             ahead.all(|(_, stream)| {
                 self.streams[*stream][index]
                     .as_ref()
-                    .is_some_and(|traffic| traffic.keeps_envelope(term.theta))
+                    .is_some_and(|traffic| traffic.keeps_envelope(term.latency.theta))
             })
         })
     }

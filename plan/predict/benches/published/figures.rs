@@ -2,7 +2,7 @@
 
 use super::support::Real;
 use super::{members, percentile, worst_ms};
-use predict::{EpsilonSplit, PublishedSketch, PublishedSnc};
+use predict::{EpsilonSplit, SncByStage, StageSketch};
 use units::Nanos;
 
 pub(super) fn print(real: &[Real]) {
@@ -13,7 +13,7 @@ pub(super) fn print(real: &[Real]) {
     for (windows, from_first) in [("windows from origin", false), ("from first request", true)] {
         for client_link in [true, false] {
             for split in [EpsilonSplit::Equal, EpsilonSplit::Published] {
-                let model = PublishedSnc { split, client_link, ..PublishedSnc::default() };
+                let model = SncByStage { split, client_link, ..SncByStage::default() };
                 let silence = |r: &Real| if from_first { Nanos::ZERO } else { r.silence };
                 let row = row(&model, real, silence);
                 let links = if client_link { "2 links" } else { "1 link" };
@@ -24,8 +24,8 @@ pub(super) fn print(real: &[Real]) {
     spread(real);
 }
 
-fn row(model: &PublishedSnc, real: &[Real], silence: impl Fn(&Real) -> Nanos) -> Vec<f64> {
-    let sketches: Vec<PublishedSketch> =
+fn row(model: &SncByStage, real: &[Real], silence: impl Fn(&Real) -> Nanos) -> Vec<f64> {
+    let sketches: Vec<StageSketch> =
         real.iter().take(8).map(|r| model.sketch_after(&r.traffic, silence(r))).collect();
     let worst = |count: usize, p| worst_ms(model, &members(sketches[..count].iter(), 0, percentile(p)));
     let copies =
@@ -43,7 +43,7 @@ fn print_row(name: &str, row: &[f64]) {
 
 /// How much the cut of the one-second windows decides.
 fn spread(real: &[Real]) {
-    let model = PublishedSnc { client_link: true, ..PublishedSnc::default() };
+    let model = SncByStage { client_link: true, ..SncByStage::default() };
     let at = |ms: u64| row(&model, real, |_| Nanos(ms * 1_000_000));
     let all: Vec<Vec<f64>> = (0..1000).step_by(50).map(at).collect();
     let range = |k: usize| {

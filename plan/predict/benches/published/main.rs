@@ -11,7 +11,7 @@ mod replay;
 mod speed;
 
 use model::{LatencyModel, PerStage, ServerMember};
-use predict::{PublishedSketch, PublishedSnc};
+use predict::{PublishedSnc, SncByStage, StageSketch};
 use support::Through;
 use units::Percentile;
 
@@ -29,9 +29,12 @@ fn main() {
         beside::print(&link);
     }
     if wanted("replay") {
-        replay::print("link", &link, 300);
-        // Fewer: storage is busy, and replaying it takes a second per mix.
-        replay::print("server", &support::published(Through::Server).expect("present before"), 60);
+        // Fewer on the server: storage is busy, and replaying it takes a second per mix.
+        let server = support::published(Through::Server).expect("present before");
+        replay::print(&PublishedSnc::default(), "link", &link, 300);
+        replay::print(&SncByStage::default(), "link", &link, 300);
+        replay::print(&PublishedSnc::default(), "server", &server, 60);
+        replay::print(&SncByStage::default(), "server", &server, 60);
     }
 }
 
@@ -40,12 +43,12 @@ fn percentile(percent: f64) -> Percentile {
 }
 
 /// Priorities by position; the first `dependent` are one group.
-fn members<'a>(
-    sketches: impl Iterator<Item = &'a PublishedSketch>,
+fn members<'a, S: 'a>(
+    sketches: impl Iterator<Item = &'a S>,
     dependent: usize,
     percentile: Percentile,
-) -> Vec<ServerMember<'a, PublishedSketch>> {
-    let member = |(k, sketch): (usize, &'a PublishedSketch)| ServerMember {
+) -> Vec<ServerMember<'a, S>> {
+    let member = |(k, sketch): (usize, &'a S)| ServerMember {
         sketch,
         priority: PerStage::from_fn(|_| u32::try_from(k).expect("few")),
         group: if k < dependent { 0 } else { k + 1 },
@@ -54,7 +57,7 @@ fn members<'a>(
     sketches.enumerate().map(member).collect()
 }
 
-fn worst_ms(model: &PublishedSnc, members: &[ServerMember<'_, PublishedSketch>]) -> f64 {
+fn worst_ms(model: &SncByStage, members: &[ServerMember<'_, StageSketch>]) -> f64 {
     let bounds = model.predict(members).into_iter();
     bounds.map(|bound| bound.map_or(f64::INFINITY, |b| b.bound * 1e3)).fold(0.0, f64::max)
 }

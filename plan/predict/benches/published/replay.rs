@@ -3,19 +3,19 @@
 use super::support::Real;
 use super::{members, percentile};
 use model::{LatencyModel, PerStage, ServerMember, UndefinedLatency};
-use predict::{PublishedSnc, Replayed};
+use predict::Replayed;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use units::Nanos;
 
 const ALIGNMENTS: usize = 11;
 
-pub(super) fn print(through: &str, real: &[Real], mixes: u32) {
-    let model = PublishedSnc::default();
+pub(super) fn print<M: LatencyModel>(model: &M, through: &str, real: &[Real], mixes: u32) {
     let judge = Replayed::new(ALIGNMENTS, 0.8, 0.9, 7).expect("enough");
     let sketches: Vec<_> = real.iter().map(|r| model.sketch(&r.traffic)).collect();
     let recordings: Vec<_> = real.iter().map(|r| judge.sketch(&r.traffic)).collect();
     println!(
-        "{mixes} mixes of 2 … 16 workloads on one {through}, {ALIGNMENTS} alignments: bounds that replay exceeds"
+        "{}: {mixes} mixes of 2 … 16 workloads on one {through}, {ALIGNMENTS} alignments: bounds that replay exceeds",
+        model.name()
     );
     println!(
         "{:>7}{:>9}{:>16}{:>16}{:>13}{:>14}{:>14}",

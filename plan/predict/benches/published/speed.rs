@@ -4,15 +4,15 @@ use super::support::Real;
 use super::{members, percentile, worst_ms};
 use calculus::snc::{MarkovArrivals, MgfEnvelope};
 use model::{CircularTrace, Job, LatencyModel, Stage};
-use predict::{PublishedSketch, PublishedSnc, markov_arrivals};
+use predict::{SncByStage, StageSketch, markov_arrivals};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use std::time::Instant;
 use units::Nanos;
 
 pub(super) fn print(real: &[Real]) {
-    let model = PublishedSnc::default();
+    let model = SncByStage::default();
     let start = Instant::now();
-    let sketches: Vec<PublishedSketch> = real.iter().map(|r| model.sketch(&r.traffic)).collect();
+    let sketches: Vec<StageSketch> = real.iter().map(|r| model.sketch(&r.traffic)).collect();
     let each = start.elapsed().as_secs_f64() * 1e3 / real.len() as f64;
     println!("sketch: {each:.1} ms and {} bytes per workload", sketches[0].heap_bytes());
     let chains: Vec<[MarkovArrivals; 2]> = real.iter().map(|r| both(&model, &r.traffic)).collect();
@@ -30,7 +30,7 @@ pub(super) fn print(real: &[Real]) {
     println!();
 }
 
-fn both(model: &PublishedSnc, traffic: &CircularTrace<Job>) -> [MarkovArrivals; 2] {
+fn both(model: &SncByStage, traffic: &CircularTrace<Job>) -> [MarkovArrivals; 2] {
     [Stage::NetworkIn, Stage::NetworkOut].map(|stage| {
         let fitted = model.fitted(traffic, stage, Nanos::ZERO).expect("requests");
         markov_arrivals(&fitted).expect("fewer than one request per step")
@@ -38,8 +38,8 @@ fn both(model: &PublishedSnc, traffic: &CircularTrace<Job>) -> [MarkovArrivals; 
 }
 
 fn compare(
-    model: &PublishedSnc,
-    sketches: &[PublishedSketch],
+    model: &SncByStage,
+    sketches: &[StageSketch],
     chains: &[[MarkovArrivals; 2]],
     (n, dependent): (usize, usize),
 ) {

@@ -44,7 +44,8 @@ pub struct EnforcedPath {
     pub class: EnforcedClass,
     /// What may be at its device at once.
     pub queue: DeviceQueue,
-    /// The latency of the idle storage stack, seconds; it is no part of the latencies here, but bunches answers.
+    /// The latency of the idle storage stack for any request, seconds; it is no part of the latencies here, but bunches
+    /// answers.
     pub base_latency: f64,
     /// Whether requests pass a device at all, or links alone.
     pub has_storage: bool,
@@ -87,8 +88,6 @@ impl<S> EnforcedSketch<S> {
     pub(super) fn new(model: S, traffic: &CircularTrace<Job>) -> Self {
         let worst: WorstCaseSketch = WorstCase::default().sketch(traffic);
         let curves = PerStage::from_fn(|stage| worst.curve(stage).clone());
-        let limits = PerStage::from_fn(|stage| buckets(&curves[stage], stage));
-        let admitted = PerStage::from_fn(|stage| ArrivalCurve::from_limits(&limits[stage]));
         let mut largest = 0.0f64;
         let mut densest_answer = 0.0f64;
         for job in traffic.items() {
@@ -98,6 +97,14 @@ impl<S> EnforcedSketch<S> {
                 densest_answer = densest_answer.max(work[Stage::NetworkOut] / work[Stage::Storage]);
             }
         }
+        Self::of_curves(model, curves, largest, densest_answer)
+    }
+
+    /// The sketch of traffic with these curves, whose largest request takes `largest` seconds of device time, and none of
+    /// whose requests brings more work to network-out per device time than `densest_answer`.
+    pub fn of_curves(model: S, curves: PerStage<ArrivalCurve>, largest: f64, densest_answer: f64) -> Self {
+        let limits = PerStage::from_fn(|stage| buckets(&curves[stage], stage));
+        let admitted = PerStage::from_fn(|stage| ArrivalCurve::from_limits(&limits[stage]));
         Self { model, curves, limits, admitted, largest, densest_answer }
     }
 
@@ -109,6 +116,11 @@ impl<S> EnforcedSketch<S> {
     /// The limits `(rate, burst)` of the workload at a stage, of its requests in the order in which they arrive at the server.
     pub fn limits(&self, stage: Stage) -> &[(f64, f64)] {
         &self.limits[stage]
+    }
+
+    /// The curve of all of those together, where nothing is bunched.
+    pub fn admitted_curve(&self, stage: Stage) -> &ArrivalCurve {
+        &self.admitted[stage]
     }
 
     /// What those admit together.

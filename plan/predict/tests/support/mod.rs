@@ -56,3 +56,11 @@ pub(crate) fn published(through: Through) -> Option<Vec<Real>> {
     };
     Some(text("slos.csv").lines().skip(1).map(read).collect())
 }
+
+/// The mean less 3.3 standard errors.
+pub(crate) fn lower_limit(values: &[f64]) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    mean - 3.3 * (variance / count).sqrt()
+}

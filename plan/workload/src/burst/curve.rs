@@ -1,8 +1,10 @@
 //! The burst curve of a stretch of a trace, and its form in files.
 
+use super::coarsen::coarsened;
 use super::hull::{self, HullPoint};
 use super::{BurstEnvelope, BurstError};
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
 use units::{Nanos, Work};
 
 /// The burst curve of a stretch of a trace, in a form that merges exactly: the curve of the whole is the
@@ -33,6 +35,17 @@ impl BurstCurve {
     ) -> Self {
         let envelope = BurstEnvelope::from_hull(&intervals);
         Self { first: Nanos(first), last: Nanos(last), total: Work(total), count, envelope, prefix, suffix }
+    }
+
+    /// A curve of `count` arrivals with this envelope, of which it is only known that they lie within `span` of each other
+    /// and are `total` work, at least that of any interval. The curve dominates theirs.
+    pub fn within(envelope: &BurstEnvelope, span: Nanos, total: Work, count: u64) -> Self {
+        let mut points = envelope.chain();
+        points.push(HullPoint { x: span.0, y: total.0 });
+        let chain = hull::hull_of(points);
+        let top = chain[chain.len() - 1];
+        let intervals = [chain.clone(), chain.clone(), chain];
+        Self::from_parts(0, span.0.max(top.x), top.y, count.max(1), intervals)
     }
 
     /// The curve of this stretch followed by `later`. The two may touch: a batch of simultaneous arrivals may be
@@ -78,6 +91,27 @@ impl BurstCurve {
             points.push(HullPoint { x: p.x + gap, y: p.y });
         });
         hull::hull_of(points)
+    }
+
+    /// Returns a curve that dominates this one, with at most `corners` corners in each of its hulls; this one if it has no
+    /// more.
+    #[must_use]
+    pub fn coarsened(self, corners: NonZeroUsize) -> Self {
+        if self.corners() <= corners.get() {
+            return self;
+        }
+        let [prefix, suffix] = [self.prefix, self.suffix].map(|hull| coarsened(hull, corners.get()));
+        let mut points = self.envelope.chain();
+        // Intervals at either end may have become longer than all others.
+        points.extend(&prefix);
+        points.extend(&suffix);
+        let intervals = coarsened(hull::hull_of(points), corners.get());
+        Self { envelope: BurstEnvelope::from_hull(&intervals), prefix, suffix, ..self }
+    }
+
+    /// The number of corners of its largest hull.
+    pub fn corners(&self) -> usize {
+        self.envelope.vertices().len().max(self.prefix.len()).max(self.suffix.len())
     }
 
     /// b(r) for every r, as the hull of (duration, work) of all intervals.

@@ -70,6 +70,21 @@ impl BurstEnvelope {
         self.vertices.iter().map(|v| v.burst(rate)).fold(0.0, f64::max)
     }
 
+    /// The smallest rate, in base units per second, at which a bucket of `burst` base units never delays the workload;
+    /// `None` if the largest batch is larger. Rounded up, within a few parts in 10^16 of the terms.
+    pub fn least_rate(&self, burst: f64) -> Option<f64> {
+        let (batch, longer) = self.vertices.split_first()?;
+        if batch.work.base_units() > burst {
+            return None;
+        }
+        let rate = |vertex: &EnvelopeVertex| {
+            let seconds = vertex.duration.0 as f64 / NS_PER_S;
+            let work = vertex.work.base_units();
+            round_up((work - burst) / seconds, (work + burst) / seconds).max(0.0)
+        };
+        Some(longer.iter().map(rate).fold(0.0, f64::max))
+    }
+
     /// The most work that arrives in any interval from one arrival to another one at most `duration` later; between
     /// vertices it is interpolated, which a concave hull allows, and rounded up.
     pub fn work_within(&self, duration: Nanos) -> Work {

@@ -18,6 +18,7 @@
 
 mod arrival;
 mod build;
+mod coarsen;
 mod curve;
 mod envelope;
 mod error;

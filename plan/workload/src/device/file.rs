@@ -6,7 +6,7 @@
 
 use super::disk::{Disk, DiskParameters, SeekPoint};
 use super::error::ProfileError;
-use super::profile::{BaseLatency, DeviceModel, OperationCost, QueueLimits, StorageProfile};
+use super::profile::{BaseLatency, BaseLatencyRow, DeviceModel, OperationCost, QueueLimits, StorageProfile};
 use super::ssd::{BandwidthRow, SsdTable};
 use model::CHANNELS_MAX;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,8 @@ use units::{ByteRate, Bytes, Nanos, Percentile, Seconds};
 pub(crate) const DEVICE_FORMAT: &str = "tailwright-device-1";
 /// The same for profiles with a cost of operations.
 const DEVICE_FORMAT_2: &str = "tailwright-device-2";
+/// The same for profiles with base latencies by size.
+const DEVICE_FORMAT_3: &str = "tailwright-device-3";
 /// The name of a profile whose file does not give one.
 const UNNAMED: &str = "ssd";
 const PLAIN_DATA: &str = "finite numbers and strings always serialise";
@@ -99,6 +101,16 @@ struct BaseLatencyForm {
     percentile: Percentile,
     read_s: f64,
     write_s: f64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sizes: Vec<BaseLatencyRowForm>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BaseLatencyRowForm {
+    request_bytes: u64,
+    read_s: f64,
+    write_s: f64,
 }
 
 #[derive(Deserialize)]
@@ -122,7 +134,7 @@ struct PublishedRow {
 }
 
 impl StorageProfile {
-    /// Reads either format: Tailwright's own (`"format": "tailwright-device-1"` or `-2`) or the published one
+    /// Reads either format: Tailwright's own (`"format": "tailwright-device-1"` to `-3`) or the published one
     /// (`bandwidthTable` with `requestSize` in bytes and bandwidths in bytes per second).
     ///
     /// # Errors
@@ -131,9 +143,12 @@ impl StorageProfile {
     pub fn from_json(text: &str) -> Result<Self, ProfileError> {
         let probe: FormatProbe = parse(text)?;
         match (probe.format.as_deref(), probe.bandwidth_table) {
-            (Some(DEVICE_FORMAT | DEVICE_FORMAT_2), _) => parse::<DeviceFile>(text)?.into_profile(),
+            (Some(DEVICE_FORMAT | DEVICE_FORMAT_2 | DEVICE_FORMAT_3), _) => {
+                parse::<DeviceFile>(text)?.into_profile()
+            }
             (Some(other), _) => Err(ProfileError::new(format_args!(
-                "the profile's format is '{other}', expected '{DEVICE_FORMAT}' or '{DEVICE_FORMAT_2}'"
+                "the profile's format is '{other}', expected '{DEVICE_FORMAT}', '{DEVICE_FORMAT_2}' or \
+                 '{DEVICE_FORMAT_3}'"
             ))),
             (None, Some(_)) => parse::<PublishedFile>(text)?.into_profile(),
             (None, None) => Err(ProfileError::new(format_args!(
@@ -192,7 +207,7 @@ impl DeviceFile {
             name: self.name,
             source: self.source,
             device: self.device.into_device()?,
-            base_latency: self.base_latency.map(BaseLatencyForm::into_latency).transpose()?,
+            base_latency: self.base_latency.map(|form| form.into_latency(&self.format)).transpose()?,
             queue_limits: self.queue_limits,
             channels: self.channels.map(parse_channels).transpose()?,
             operation: self.operation.map(|form| form.into_cost(&self.format)).transpose()?,
@@ -205,7 +220,7 @@ impl OperationForm {
     const MAX_S: f64 = 60.0;
 
     fn into_cost(self, format: &str) -> Result<OperationCost, ProfileError> {
-        if format != DEVICE_FORMAT_2 {
+        if format == DEVICE_FORMAT {
             let message = format_args!("a profile with an operation has the format '{DEVICE_FORMAT_2}'");
             return Err(ProfileError::new(message));
         }
@@ -268,18 +283,83 @@ impl DiskForm {
 }
 
 impl BaseLatencyForm {
-    fn into_latency(self) -> Result<BaseLatency, ProfileError> {
-        for (value, field) in [(self.read_s, "read_s"), (self.write_s, "write_s")] {
-            if !(value.is_finite() && value >= 0.0) {
-                let message = format!("base latency, {field} is {value}, expected zero or more seconds");
-                return Err(ProfileError::new(message));
-            }
+    fn into_latency(self, format: &str) -> Result<BaseLatency, ProfileError> {
+        let any = BaseLatencyRowForm { request_bytes: u64::MAX, read_s: self.read_s, write_s: self.write_s };
+        any.check("base latency")?;
+        if !self.sizes.is_empty() && format != DEVICE_FORMAT_3 {
+            let message = format_args!("a base latency with sizes has the format '{DEVICE_FORMAT_3}'");
+            return Err(ProfileError::new(message));
         }
+        let mut before = &BaseLatencyRowForm { request_bytes: 0, read_s: 0.0, write_s: 0.0 };
+        for (index, row) in self.sizes.iter().enumerate() {
+            let name = format!("base latency, size {} of {}", index + 1, self.sizes.len());
+            row.check(&name)?;
+            if row.request_bytes <= before.request_bytes {
+                return Err(ProfileError::new(format_args!(
+                    "{name}: request_bytes is {}, expected more than {}",
+                    row.request_bytes, before.request_bytes
+                )));
+            }
+            row.check_between(&name, before, &any)?;
+            before = row;
+        }
+        let row = |row: &BaseLatencyRowForm| BaseLatencyRow {
+            request: Bytes(row.request_bytes),
+            read: Seconds(row.read_s),
+            write: Seconds(row.write_s),
+        };
         Ok(BaseLatency {
             percentile: self.percentile,
             read: Seconds(self.read_s),
             write: Seconds(self.write_s),
+            sizes: self.sizes.iter().map(row).collect(),
         })
+    }
+}
+
+impl BaseLatencyRowForm {
+    fn latencies(&self) -> [(f64, &'static str); 2] {
+        [(self.read_s, "read_s"), (self.write_s, "write_s")]
+    }
+
+    fn check(&self, name: &str) -> Result<(), ProfileError> {
+        for (value, field) in self.latencies() {
+            if !(value.is_finite() && value >= 0.0) {
+                let message = format_args!("{name}: {field} is {value}, expected zero or more seconds");
+                return Err(ProfileError::new(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Larger requests are not faster, and none is slower than any request.
+    fn check_between(&self, name: &str, before: &Self, any: &Self) -> Result<(), ProfileError> {
+        let limits = before.latencies().into_iter().zip(any.latencies());
+        for ((value, field), ((least, _), (most, _))) in self.latencies().into_iter().zip(limits) {
+            if !(least..=most).contains(&value) {
+                let message = format_args!(
+                    "{name}: {field} is {value}, expected {least} (the size before) to {most} (any size)"
+                );
+                return Err(ProfileError::new(message));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl From<&BaseLatency> for BaseLatencyForm {
+    fn from(latency: &BaseLatency) -> Self {
+        let row = |row: &BaseLatencyRow| BaseLatencyRowForm {
+            request_bytes: row.request.0,
+            read_s: row.read.0,
+            write_s: row.write.0,
+        };
+        Self {
+            percentile: latency.percentile,
+            read_s: latency.read.0,
+            write_s: latency.write.0,
+            sizes: latency.sizes.iter().map(row).collect(),
+        }
     }
 }
 
@@ -304,18 +384,25 @@ impl PublishedFile {
     }
 }
 
+/// The first format that can say what the profile says.
+fn format_of(profile: &StorageProfile) -> &'static str {
+    if profile.base_latency.as_ref().is_some_and(|latency| !latency.sizes.is_empty()) {
+        DEVICE_FORMAT_3
+    } else if profile.operation.is_some() {
+        DEVICE_FORMAT_2
+    } else {
+        DEVICE_FORMAT
+    }
+}
+
 impl From<&StorageProfile> for DeviceFile {
     fn from(profile: &StorageProfile) -> Self {
         Self {
-            format: if profile.operation.is_some() { DEVICE_FORMAT_2 } else { DEVICE_FORMAT }.to_owned(),
+            format: format_of(profile).to_owned(),
             name: profile.name.clone(),
             source: profile.source.clone(),
             device: DeviceForm::from(&profile.device),
-            base_latency: profile.base_latency.map(|latency| BaseLatencyForm {
-                percentile: latency.percentile,
-                read_s: latency.read.0,
-                write_s: latency.write.0,
-            }),
+            base_latency: profile.base_latency.as_ref().map(BaseLatencyForm::from),
             queue_limits: profile.queue_limits,
             channels: profile.channels,
             operation: profile.operation.map(OperationForm::from),

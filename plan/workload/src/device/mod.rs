@@ -22,7 +22,9 @@ pub use disk::{Disk, DiskParameters, SeekPoint};
 pub use error::ProfileError;
 pub use network::NetworkModel;
 pub use path::PathWork;
-pub use profile::{BaseLatency, DeviceModel, OperationCost, QueueLimits, StorageProfile, StorageWork};
+pub use profile::{
+    BaseLatency, BaseLatencyRow, DeviceModel, OperationCost, QueueLimits, StorageProfile, StorageWork,
+};
 pub use ssd::{BandwidthRow, SsdTable};
 
 #[cfg(test)]

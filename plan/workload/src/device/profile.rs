@@ -33,14 +33,50 @@ pub enum DeviceModel {
 }
 
 /// The tail latency of an idle device with one outstanding request, to be added to queueing (thesis §2.3.2).
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct BaseLatency {
     /// The percentile of the latency distribution that the values state.
     pub percentile: Percentile,
-    /// The latency of reads, which is finite and not negative.
+    /// The latency of reads of any size, which is finite and not negative.
     pub read: Seconds,
-    /// The latency of writes, which is finite and not negative.
+    /// The latency of writes of any size, which is finite and not negative.
     pub write: Seconds,
+    /// The latency of smaller requests, by ascending size. Neither latency decreases from row to row, and none exceeds
+    /// that of any size.
+    pub sizes: Vec<BaseLatencyRow>,
+}
+
+/// The tail latency of requests up to a size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct BaseLatencyRow {
+    /// The largest of these requests; the smallest is above that of the row before.
+    pub request: Bytes,
+    pub read: Seconds,
+    pub write: Seconds,
+}
+
+impl BaseLatency {
+    /// The latency of requests of up to `size` bytes.
+    fn of(&self, op: Op, size: Bytes) -> Seconds {
+        let row = self.sizes.iter().find(|row| size <= row.request);
+        let (read, write) = row.map_or((self.read, self.write), |row| (row.read, row.write));
+        match op {
+            Op::Read => read,
+            Op::Write => write,
+        }
+    }
+
+    /// Latencies as they were measured by ascending size. One that is below a smaller size's, which happens by chance, is
+    /// raised to it, and any other size has the longest.
+    pub fn by_size(percentile: Percentile, measured: impl IntoIterator<Item = BaseLatencyRow>) -> Self {
+        let mut latency = Self { percentile, read: Seconds(0.0), write: Seconds(0.0), sizes: Vec::new() };
+        for row in measured {
+            latency.read.0 = latency.read.0.max(row.read.0);
+            latency.write.0 = latency.write.0.max(row.write.0);
+            latency.sizes.push(BaseLatencyRow { read: latency.read, write: latency.write, ..row });
+        }
+        latency
+    }
 }
 
 /// Device time that the size of a request does not show.
@@ -154,17 +190,62 @@ impl StorageProfile {
         self.channels
     }
 
-    /// The tail latency of the idle device for `op`; zero if the profile has none.
-    pub fn base_latency(&self, op: Op) -> Seconds {
-        self.base_latency.map_or(Seconds(0.0), |latency| match op {
-            Op::Read => latency.read,
-            Op::Write => latency.write,
-        })
+    /// The tail latency of the idle device for `op` of up to `size` bytes; zero if the profile has none.
+    pub fn base_latency(&self, op: Op, size: Bytes) -> Seconds {
+        self.base_latency.as_ref().map_or(Seconds(0.0), |latency| latency.of(op, size))
+    }
+
+    /// The tail latency of the idle device for any request; zero if the profile has none.
+    pub fn base_latency_of_any(&self) -> Seconds {
+        let [read, write] = [Op::Read, Op::Write].map(|op| self.base_latency(op, Bytes(u64::MAX)));
+        Seconds(read.0.max(write.0))
+    }
+
+    /// The tail latency of the idle device for every request of at most this device time (thesis §2.3.2): what enforcers
+    /// allow a workload whose largest request takes as long.
+    ///
+    /// Device time is monotone between the sizes of the table and the rows of the latencies, so that no size in between
+    /// takes less than both.
+    pub fn base_latency_within(&self, longest: Seconds) -> Seconds {
+        let Some(latency) = &self.base_latency else { return Seconds(0.0) };
+        let mut slowest = Seconds(0.0);
+        let mut above = 0_u64;
+        for row in latency.sizes.iter().map(|row| row.request.0).chain([u64::MAX]) {
+            let smallest = above.saturating_add(1);
+            for op in [Op::Read, Op::Write] {
+                let mut sizes = vec![smallest, row];
+                if let DeviceModel::Ssd(table) = &self.device {
+                    let within = table.rows().iter().map(|row| row.request.0);
+                    sizes.extend(within.filter(|size| (smallest..row).contains(size)));
+                }
+                if sizes.into_iter().any(|size| self.least_time(op, Bytes(size)) <= longest) {
+                    slowest.0 = slowest.0.max(self.base_latency(op, Bytes(row)).0);
+                }
+            }
+            above = row;
+        }
+        slowest
+    }
+
+    /// The least device time of a request; on a disk that of one that continues another.
+    fn least_time(&self, op: Op, size: Bytes) -> Seconds {
+        match &self.device {
+            DeviceModel::Ssd(_) => {
+                let request = Request { arrival: Nanos(0), size, op, offset: None, response: None };
+                Seconds(self.work_model().work(&request).base_units() / 1e9)
+            }
+            DeviceModel::Disk(disk) => Seconds(disk.transfer(op, size.0)),
+        }
+    }
+
+    /// The latencies of the idle device for requests up to a size, ascending; none where they are not known by size.
+    pub fn base_latency_rows(&self) -> &[BaseLatencyRow] {
+        self.base_latency.as_ref().map_or(&[], |latency| &latency.sizes)
     }
 
     /// The percentile at which [`StorageProfile::base_latency`] was measured, if it was.
     pub fn base_latency_percentile(&self) -> Option<Percentile> {
-        self.base_latency.map(|latency| latency.percentile)
+        self.base_latency.as_ref().map(|latency| latency.percentile)
     }
 
     /// The most work at network-out per work at the storage that a request of a sector or more brings: bytes per nanosecond of

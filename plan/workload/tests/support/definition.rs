@@ -24,7 +24,8 @@ pub(crate) fn is_the_hull_of_all_intervals(envelope: &BurstEnvelope, arrivals: &
         (i128::from(b.work.0 - a.work.0), i128::from((b.duration - a.duration).0))
     };
     for v in vertices.windows(3) {
-        let ((rise, run), (next_rise, next_run)) = (slope(v[0], v[1]), slope(v[1], v[2]));
+        let (rise, run) = slope(v[0], v[1]);
+        let (next_rise, next_run) = slope(v[1], v[2]);
         assert!(rise * next_run > next_rise * run, "{v:?}");
     }
     let mut found = vec![false; vertices.len()];
@@ -36,10 +37,9 @@ pub(crate) fn is_the_hull_of_all_intervals(envelope: &BurstEnvelope, arrivals: &
         let edge = vertices.windows(2).find(|v| (v[0].duration..v[1].duration).contains(&interval.duration));
         if let Some(&[a, b]) = edge {
             // work_within rounds up: the exact comparison as well.
-            let ((rise, run), (r, d)) = (
-                slope(a, b),
-                (i128::from(interval.work.0) - i128::from(a.work.0), interval.duration - a.duration),
-            );
+            let (rise, run) = slope(a, b);
+            let r = i128::from(interval.work.0) - i128::from(a.work.0);
+            let d = interval.duration - a.duration;
             assert!(r * run <= rise * i128::from(d.0));
         }
     }

@@ -36,6 +36,12 @@ pub(super) fn described(event: &Event) -> String {
         Event::WorkloadRefused { request, reason } => {
             format!("workload {} was refused: {reason}", request.full_name())
         }
+        Event::WorkloadRenewed(renewal) => {
+            format!("workload {} was renewed: {}", renewal.request.full_name(), renewal.reason)
+        }
+        Event::RenewalRefused { request, reason } => {
+            format!("workload {} was not renewed: {reason}", request.full_name())
+        }
         Event::WorkloadRemoved { tenant, name, change } => {
             format!("workload {tenant}/{name} was removed from {}", change.server)
         }
@@ -53,6 +59,7 @@ pub(super) fn described(event: &Event) -> String {
         Event::VerdictChanged { tenant, name, verdict, reason, .. } => {
             format!("workload {tenant}/{name} is now {}: {reason}", verdict.word())
         }
+        Event::AlertChanged { reason, .. } => reason.clone(),
         Event::Restored { .. } => {
             "the history was restored from a backup; nothing that hosts confirmed counts".to_owned()
         }

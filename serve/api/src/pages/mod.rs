@@ -9,6 +9,7 @@ mod describe;
 mod frame;
 mod history;
 mod lists;
+mod live;
 mod requests;
 mod server;
 mod sign_in;

@@ -104,7 +104,7 @@ fn status(verdict: ObservedVerdict) -> Status {
 }
 
 /// Begins with a capital letter and ends with a full stop.
-fn sentence(text: &str) -> String {
+pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|letter| letter.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", letters.as_str())

@@ -7,7 +7,7 @@ use crate::error::ApiError;
 use crate::limits::SESSION;
 use crate::pages::frame::{Refused, public_page, see_other};
 use crate::secret::hash_of_secret;
-use crate::viewer::{SESSION_COOKIE, Viewer, session_of};
+use crate::viewer::{FORWARDED_PROTO, SESSION_COOKIE, Viewer, session_of};
 use axum::Form;
 use axum::extract::{Query, State};
 use axum::http::header::{HOST, ORIGIN, SET_COOKIE};
@@ -110,8 +110,8 @@ fn check_origin(headers: &HeaderMap) -> Result<(), ApiError> {
 }
 
 fn with_cookie(mut answer: Response, headers: &HeaderMap, secret: &str, age_s: u64) -> Response {
-    // A proxy with TLS in front says so; without one a browser would not keep a `Secure` cookie.
-    let is_secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
+    // A proxy with TLS in front says so, and so does the service's own; without TLS a browser would not keep a `Secure` cookie.
+    let is_secure = headers.get(FORWARDED_PROTO).is_some_and(|proto| proto == "https");
     let secure = if is_secure { "; Secure" } else { "" };
     let cookie =
         format!("{SESSION_COOKIE}={secret}; Path=/; Max-Age={age_s}; HttpOnly; SameSite=Strict{secure}");

@@ -2,7 +2,8 @@
 
 use crate::documents::{DecisionDocument, standing_word};
 use crate::pages::requests::verdict_cell;
-use crate::pages::text::{escaped, percent, utc};
+use crate::pages::text::{escaped, percent};
+use crate::utc::utc;
 use crate::viewer::Viewer;
 use agent::AgentMode;
 use controller::{ClusterState, HostState, ServerView, Standing, WorkloadState};
@@ -163,8 +164,9 @@ pub(super) fn decisions(viewer: &Viewer, rows: impl IntoIterator<Item = Decision
     ]);
     for decision in rows {
         let status = match decision.answer.as_str() {
-            "admitted" => Some(Status::Good),
-            "refused" | "withdrawn" => Some(Status::Bad),
+            "admitted" | "renewed" => Some(Status::Good),
+            "refused" | "withdrawn" | "renewal-withdrawn" => Some(Status::Bad),
+            "kept" => Some(Status::Warn),
             _ => None,
         };
         let answer = Cell::text(&decision.answer);

@@ -1,10 +1,11 @@
 //! A workload: its SLO and bound, its requests, the limits that it has, what its trace would need, and what was decided about it.
 
 use crate::cluster::Cluster;
-use crate::documents::{DecisionDocument, standing_word};
+use crate::documents::{DecisionDocument, covers_words, standing_word};
 use crate::error::ApiError;
 use crate::limits::ROWS_MAX;
 use crate::pages::frame::{Reader, Refused, page};
+use crate::pages::live::traffic;
 use crate::pages::requests::requests;
 use crate::pages::server::words;
 use crate::pages::tables::{self, margin, server_address, standing_status};
@@ -13,7 +14,7 @@ use crate::privacy::{decision_for, derivation_for};
 use crate::viewer::Viewer;
 use axum::extract::{Query, State};
 use axum::response::Response;
-use controller::{ClusterState, Standing, WorkloadObservation, WorkloadState};
+use controller::{ClusterState, NormalisedCurves, Standing, WorkloadObservation, WorkloadState};
 use model::{RateLimit, Stage, StageLimit};
 use plot::{
     Axis, Block, Bullets, Cell, Chart, Column, KeyFigure, Link, Marker, Page, Series, Status, Table, Unit,
@@ -49,8 +50,11 @@ pub(super) async fn show(
         let history = history(state, viewer, tenant, name);
         match state.find(tenant, name) {
             Some((id, workload)) => {
-                let observed = core.controller.observations().of(id, workload, clock.instant());
-                let page = present(state, viewer, id, workload, &observed);
+                let now = clock.instant();
+                let observations = core.controller.observations();
+                let observed = observations.of(state, id, workload, now);
+                let live = observations.live_curves(state, id, workload, now);
+                let page = present(state, viewer, id, workload, (&observed, live.as_ref()));
                 Ok(page.section("History", [history.into()]))
             }
             None if is_known(state, tenant, name) => Ok(Page::new(format!("Workload {tenant}/{name}"))
@@ -78,7 +82,7 @@ fn present(
     viewer: &Viewer,
     id: u64,
     workload: &WorkloadState,
-    observed: &WorkloadObservation,
+    (observed, live): (&WorkloadObservation, Option<&NormalisedCurves>),
 ) -> Page {
     let request = &workload.request;
     let standing = state.standing(id);
@@ -94,6 +98,15 @@ fn present(
         KeyFigure::new(standing_word(standing), "standing").status(standing_status(standing)),
     ];
     let mut blocks = vec![facts.into()];
+    if let Some(seq) = workload.covered.renewed_by {
+        let covers = covers_words(workload.covered);
+        let when = if workload.is_renewing() {
+            ", once all hosts have confirmed it; until then the smaller of both promises stands"
+        } else {
+            ""
+        };
+        blocks.push(Block::paragraph(format!("Promised for {covers}, by the renewal of event {seq}{when}.")));
+    }
     for assumption in &workload.assumptions {
         blocks.push(Block::paragraph(format!("Assumed: {assumption}.")));
     }
@@ -106,8 +119,11 @@ fn present(
         .section("", blocks)
         .section("Requests", requests(observed, workload.slo.latency.0))
         .section("Bound", bound(viewer, workload));
-    if let Some(limits) = limits_of(state, workload) {
-        page = page.section("Limits", self::limits(workload, limits));
+    if let Some(limits) = state.limits(workload) {
+        page = page.section("Limits", self::limits(workload, limits, live));
+    }
+    if let Some(live) = &observed.live {
+        page = page.section("What it sends", traffic(live, &observed.reason));
     }
     page.section("Clients", [clients(workload).into()])
 }
@@ -164,22 +180,14 @@ fn terms(derivation: &Value) -> Table {
     table
 }
 
-/// Returns the limits of a workload by the latest policy of its server.
-fn limits_of<'a>(state: &'a ClusterState, workload: &WorkloadState) -> Option<&'a [StageLimit]> {
-    let server = state.server(&workload.server)?;
-    let name = workload.request.full_name();
-    let found = server.decided.workloads.iter().find(|known| known.name == name)?;
-    Some(&found.limits)
-}
-
-fn limits(workload: &WorkloadState, limits: &[StageLimit]) -> Vec<Block> {
+fn limits(workload: &WorkloadState, limits: &[StageLimit], live: Option<&NormalisedCurves>) -> Vec<Block> {
     let mut table = Table::new([
         Column::name("stage"),
         Column::number("rate"),
         Column::number("burst"),
         Column::number("rate per second"),
         Column::number("bucket"),
-        Column::number("mean rate of the trace"),
+        Column::number(format!("mean rate of {}", covers_words(workload.covered))),
     ]);
     for limit in limits {
         let unit = match limit.stage {
@@ -196,28 +204,35 @@ fn limits(workload: &WorkloadState, limits: &[StageLimit]) -> Vec<Block> {
             Cell::keyed(percent(mean), mean),
         ]);
     }
-    let charts = limits.iter().map(|limit| curve(workload, limit.stage, limit.limit).into());
-    let how = "For each rate, the least burst with which a limiter delays nothing in the trace that the tenant sent. The mark is \
-               the limit that is enforced.";
+    let charts = limits.iter().map(|limit| curve(workload, limit.stage, limit.limit, live).into());
+    let how = "For each rate, the least burst with which a limiter delays nothing: of the traffic that is promised for, with the \
+               safety margin, and of what its clients sent in the last week, as the proxy saw it. The mark is the limit that is \
+               enforced.";
     vec![table.into(), Block::paragraph(how), Block::grid(3, charts)]
 }
 
-fn curve(workload: &WorkloadState, stage: Stage, limit: RateLimit) -> Chart {
+fn curve(workload: &WorkloadState, stage: Stage, limit: RateLimit, live: Option<&NormalisedCurves>) -> Chart {
     let low = (limit.rate / SPREAD).max(workload.mean_rate(stage));
     let high = (limit.rate * SPREAD).min(1.0);
     let ratio = high / low;
-    let rates = (0..=STEPS).map(|step| low * ratio.powf(f64::from(step) / f64::from(STEPS)));
+    let rates = || (0..=STEPS).map(|step| low * ratio.powf(f64::from(step) / f64::from(STEPS)));
     let points =
-        rates.map(|rate| (rate, workload.least_burst(stage, rate))).filter(|point| point.1.is_finite());
+        rates().map(|rate| (rate, workload.least_burst(stage, rate))).filter(|point| point.1.is_finite());
+    let live = live.map(|live| {
+        // A logarithmic axis has no burst of 0.
+        let points = rates().map(|rate| (rate, live.least_burst(stage, rate))).filter(|point| point.1 > 0.0);
+        Series::line("sent in the last week", points)
+    });
     let title = words(stage);
     Chart::new(title, Axis::log("rate", Unit::Percent), Axis::log("burst", Unit::Seconds))
-        .series(Series::line("least burst", points))
+        .series(Series::line(covers_words(workload.covered), points))
+        .all(live)
         .marker(Marker::new(
             limit.rate,
             limit.burst,
             format!("{}, {}", percent(limit.rate), time(limit.burst)),
         ))
-        .note("On and above the line the limiter delays nothing; the mark is the limit.")
+        .note("On and above a line the limiter delays nothing; the mark is the limit.")
         .height(210)
 }
 

@@ -16,10 +16,10 @@ pub(super) struct Counts {
 
 impl Counts {
     pub(super) fn add(&mut self, other: &Self) {
-        self.requests += other.requests;
+        self.requests = self.requests.saturating_add(other.requests);
         self.bytes = self.bytes.saturating_add(other.bytes);
-        self.late += other.late;
-        self.beyond_limits += other.beyond_limits;
+        self.late = self.late.saturating_add(other.late);
+        self.beyond_limits = self.beyond_limits.saturating_add(other.beyond_limits);
         self.beyond_limits_waited_s += other.beyond_limits_waited_s;
         self.latency_s += other.latency_s;
         self.latencies.add_all(&other.latencies);

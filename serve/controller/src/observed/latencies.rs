@@ -3,6 +3,7 @@
 //! Reports name the ends of their buckets. Counts of a version with other buckets fall into the bucket that holds the
 //! end, so that no latency is understated.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::LazyLock;
 use units::Nanos;
@@ -18,7 +19,7 @@ static ENDS_NS: LazyLock<[u64; ENDED]> = LazyLock::new(|| {
 });
 
 /// Requests in a bucket of latencies.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyBucket {
     /// Upper end, seconds; absent for the last bucket.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,17 +9,22 @@
 //! of a minute or less. So are requests beyond the limits: bounds do not cover them, and when their share is above the
 //! error budget, the workload outgrows what it asked for.
 //!
+//! **Limits that would hold** follow from burst curves of what clients really send ([`live`]).
+//!
 //! Everything here is memory of one run of the controller and bounded for each workload. Only changes of verdicts are
 //! events.
 
 mod counts;
 mod latencies;
 mod ledger;
+mod live;
+pub(crate) mod live_limits;
 mod record;
 mod verdict;
 mod view;
 
 pub use latencies::LatencyBucket;
+pub use live_limits::{LiveLimit, LiveTraffic, LiveWindow, NormalisedCurves};
 pub use verdict::{BurnAlert, ObservedVerdict};
 pub use view::{ServerCounts, WindowObservation, WorkloadObservation};
 
@@ -27,8 +32,10 @@ use crate::event::Event;
 use crate::state::ClusterState;
 use agent::ServerObservation;
 use ledger::ServerLedger;
+use live::CurveLedger;
 use record::WorkloadRecord;
 use std::collections::BTreeMap;
+use workload::live::CurveMark;
 
 /// Least time between two verdict events of a workload.
 const EVENT_INTERVAL_NS: u64 = 60_000_000_000;
@@ -37,6 +44,8 @@ const EVENT_INTERVAL_NS: u64 = 60_000_000_000;
 #[derive(Debug, Clone, Default)]
 pub struct Observations {
     servers: BTreeMap<String, ServerLedger>,
+    /// Burst curves that were read, by server.
+    curves: BTreeMap<String, CurveLedger>,
     workloads: BTreeMap<u64, WorkloadRecord>,
     /// Instant of the latest report of each host.
     reported: BTreeMap<String, u64>,
@@ -54,6 +63,7 @@ impl Observations {
     ) -> Vec<Event> {
         self.reported.insert(host.to_owned(), now);
         self.servers.retain(|server, _| state.servers.contains_key(server));
+        self.curves.retain(|server, _| state.servers.contains_key(server));
         self.workloads.retain(|id, _| state.workload(*id).is_some_and(|workload| workload.gone.is_none()));
         let mut changed = Vec::new();
         for observation in observations {
@@ -61,6 +71,7 @@ impl Observations {
             if state.servers.get(server).is_none_or(|server| server.host != host) {
                 continue;
             }
+            self.add_curves(state, observation, now);
             let ledger = self.servers.entry(server.clone()).or_default();
             let since = ledger.read_at.unwrap_or(now);
             for (name, increment) in ledger.read(observation, now) {
@@ -76,6 +87,26 @@ impl Observations {
         changed
     }
 
+    /// Adds the burst curves of a server that were not read before.
+    fn add_curves(&mut self, state: &ClusterState, observation: &ServerObservation, now: u64) {
+        let ServerObservation { server, curves: Some(report), .. } = observation else { return };
+        let (life, chunks) = self.curves.entry(server.clone()).or_default().read(report);
+        for chunk in chunks {
+            let Some(id) = state.present.get(&chunk.workload) else { continue };
+            if state.workloads[id].server == *server {
+                let record = self.workloads.entry(*id).or_insert_with(|| WorkloadRecord::new(now));
+                record.live.add(now, life, &chunk.curves);
+            }
+        }
+    }
+
+    /// Returns the burst curves of a host's servers that were read.
+    pub(crate) fn curves_read(&self, state: &ClusterState, host: &str) -> BTreeMap<String, CurveMark> {
+        let is_own = |server: &String| state.servers.get(server).is_some_and(|server| server.host == host);
+        let own = self.curves.iter().filter(|(server, _)| is_own(server));
+        own.map(|(server, ledger)| (server.clone(), ledger.mark.clone())).collect()
+    }
+
     /// Returns the event of a verdict that is certain and other than the recorded one.
     fn verdict_event(&mut self, state: &ClusterState, id: u64, now: u64) -> Option<Event> {
         let record = self.workloads.get_mut(&id)?;
@@ -88,12 +119,14 @@ impl Observations {
             return None;
         }
         record.told_at = Some(now);
+        let live = LiveTraffic::of(&record.live, state, workload, now);
+        let needed = live.and_then(|live| live.limits_needed());
         Some(Event::VerdictChanged {
             workload: id,
             tenant: workload.request.tenant.clone(),
             name: workload.request.name.clone(),
             verdict: judged.verdict,
-            reason: judged.reason(workload.slo),
+            reason: judged.reason(workload.slo, needed.as_deref()),
         })
     }
 

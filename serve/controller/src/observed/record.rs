@@ -5,6 +5,7 @@
 //! at most 98 buckets of 16 bytes, and 361 without.
 
 use super::counts::Counts;
+use super::live::LiveRecord;
 use std::collections::VecDeque;
 use verify::CountedPeriod;
 
@@ -30,6 +31,7 @@ pub(super) struct WorkloadRecord {
     /// Instant of the latest verdict event in this run.
     pub(super) told_at: Option<u64>,
     pub(super) total: Counts,
+    pub(super) live: LiveRecord,
     short: VecDeque<Period>,
     long: VecDeque<Period>,
 }
@@ -48,6 +50,7 @@ impl WorkloadRecord {
             reported_at: since,
             told_at: None,
             total: Counts::default(),
+            live: LiveRecord::new(),
             short: VecDeque::new(),
             long: VecDeque::new(),
         }

@@ -3,6 +3,7 @@
 use super::counts::Counts;
 use super::record::{FIVE_MINUTES, HALF_HOUR, HOUR, SIX_HOURS, WorkloadRecord};
 use model::{Slo, Verdict};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use units::Seconds;
@@ -17,7 +18,7 @@ const SLOW_BURN: f64 = 6.0;
 const ALERT_LATE_MIN: u64 = 10;
 
 /// Verdict on an observed workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservedVerdict {
     /// No request was reported in the last hour.
@@ -60,7 +61,7 @@ impl fmt::Display for ObservedVerdict {
 }
 
 /// Alert on the burn rate of the error budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum BurnAlert {
     /// The budget of a month would last for two days: in the last hour and the last five minutes.
@@ -97,11 +98,13 @@ pub(super) fn judge_record(record: &WorkloadRecord, slo: Slo, now: u64) -> Judge
 }
 
 impl JudgedRecord {
-    /// Returns the reason in a sentence, with figures.
-    pub(super) fn reason(&self, slo: Slo) -> String {
+    /// Returns the reason in a sentence, with figures; where requests were beyond the limits, with limits that would have
+    /// held.
+    pub(super) fn reason(&self, slo: Slo, limits_needed: Option<&str>) -> String {
         let Judgement { requests, over, .. } = self.judgement;
         let hour = format!("{over} of {requests} requests of the last hour took longer than {}", slo.latency);
         let budget = format!("{} of requests may", percent(budget(slo)));
+        let needed = || limits_needed.map_or_else(String::new, |needed| format!("; {needed}"));
         match self.verdict {
             ObservedVerdict::NoData => "no request was reported in the last hour".to_owned(),
             ObservedVerdict::TooFew => match self.judgement.needed_requests {
@@ -109,11 +112,12 @@ impl JudgedRecord {
                 _ => format!("{hour}; that does not decide"),
             },
             ObservedVerdict::NotMet if self.recent.beyond_limits > 0 => {
-                format!("{hour}; {budget}; {}", self.beyond_limits())
+                format!("{hour}; {budget}; {}{}", self.beyond_limits(), needed())
             }
             ObservedVerdict::Met | ObservedVerdict::NotMet => format!("{hour}; {budget}"),
             ObservedVerdict::Outgrows => {
-                format!("{}; bounds do not cover them, and {budget} be late", self.beyond_limits())
+                let beyond = self.beyond_limits();
+                format!("{beyond}; bounds do not cover them, and {budget} be late{}", needed())
             }
         }
     }
@@ -217,7 +221,7 @@ mod tests {
         play(&mut record, 300, 300, 0, 20);
         assert_eq!(judged(&record, 600).0, ObservedVerdict::Outgrows);
         let slo = "99% < 100ms".parse().expect("an SLO");
-        let reason = judge_record(&record, slo, 600 * S).reason(slo);
+        let reason = judge_record(&record, slo, 600 * S).reason(slo, None);
         assert!(reason.contains("(10 %) were beyond the limits"), "{reason}");
         play(&mut record, 600, 310, 0, 0);
         assert_eq!(judged(&record, 910).0, ObservedVerdict::Met);

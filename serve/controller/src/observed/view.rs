@@ -3,17 +3,19 @@
 use super::Observations;
 use super::counts::Counts;
 use super::latencies::LatencyBucket;
+use super::live_limits::{LiveTraffic, NormalisedCurves};
 use super::record::{FIVE_MINUTES, HALF_HOUR, HOUR, SIX_HOURS, WorkloadRecord};
 use super::verdict::{BurnAlert, ObservedVerdict, burn_rate, judge_record};
 use crate::state::{ClusterState, WorkloadState};
 use model::Slo;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
 use verify::Judgement;
 
 /// A workload as its proxy saw it. Latency is from the arrival of a request at the proxy to its reply there: the network
 /// between clients and proxy, which the SLO includes, is not in it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadObservation {
     pub tenant: String,
     pub name: String,
@@ -44,10 +46,13 @@ pub struct WorkloadObservation {
     pub latencies_hour: Vec<LatencyBucket>,
     /// Latencies of all of `observed_s`.
     pub latencies: Vec<LatencyBucket>,
+    /// Real traffic, against the limits; absent without reported traffic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live: Option<LiveTraffic>,
 }
 
 /// Requests of a workload in a window. A request is counted when its answer was reported.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WindowObservation {
     /// Length of the window, seconds.
     pub window_s: f64,
@@ -106,12 +111,20 @@ impl WindowObservation {
 
 impl Observations {
     /// Returns the observation of a workload at an instant.
-    pub fn of(&self, id: u64, workload: &WorkloadState, now: u64) -> WorkloadObservation {
+    pub fn of(
+        &self,
+        state: &ClusterState,
+        id: u64,
+        workload: &WorkloadState,
+        now: u64,
+    ) -> WorkloadObservation {
         let slo = workload.slo;
         let found = self.workloads.get(&id);
         let empty = WorkloadRecord::new(now);
         let record = found.unwrap_or(&empty);
         let judged = judge_record(record, slo, now);
+        let live = LiveTraffic::of(&record.live, state, workload, now);
+        let needed = live.as_ref().and_then(LiveTraffic::limits_needed);
         let windows = [FIVE_MINUTES, HALF_HOUR, HOUR, SIX_HOURS]
             .map(|window| WindowObservation::new(&record.window(now, window), window, slo, window <= HOUR));
         let age = |at: u64| Nanos(now.saturating_sub(at)).as_secs();
@@ -122,7 +135,7 @@ impl Observations {
             slo: workload.request.slo.clone(),
             bound_s: workload.bound_s,
             verdict: judged.verdict,
-            reason: judged.reason(slo),
+            reason: judged.reason(slo, needed.as_deref()),
             alert: judged.alert,
             observed_s: found.map(|record| age(record.since)),
             age_s: found.map(|record| age(record.reported_at)),
@@ -131,7 +144,19 @@ impl Observations {
             total: WindowObservation::new(&record.total, now.saturating_sub(record.since), slo, true),
             latencies_hour: record.window(now, HOUR).latencies.buckets(),
             latencies: record.total.latencies.buckets(),
+            live,
         }
+    }
+
+    /// Returns the burst curves of what a workload sent in the last week.
+    pub fn live_curves(
+        &self,
+        state: &ClusterState,
+        id: u64,
+        workload: &WorkloadState,
+        now: u64,
+    ) -> Option<NormalisedCurves> {
+        NormalisedCurves::new(self.workloads.get(&id)?.live.longest(now)?, state, workload)
     }
 
     /// Returns the observations of all workloads with a place, by name.
@@ -140,7 +165,7 @@ impl Observations {
         state: &'a ClusterState,
         now: u64,
     ) -> impl Iterator<Item = WorkloadObservation> + 'a {
-        state.workloads().map(move |(id, workload)| self.of(id, workload, now))
+        state.workloads().map(move |(id, workload)| self.of(state, id, workload, now))
     }
 
     /// Returns the numbers of requests in all latency buckets since a workload is observed, and their sum in seconds.

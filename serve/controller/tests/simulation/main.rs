@@ -52,6 +52,10 @@ fn worlds_keep_every_promise_and_lose_no_decision() {
     assert!(total(|report| report.refused) > 0, "some requests were refused");
     assert!(total(|report| report.without_order) > 0, "some for want of an order");
     assert!(total(|report| report.counted) > SEEDS, "requests were counted");
+    assert!(total(|report| report.curved) > SEEDS, "their burst curves were reported");
+    assert!(total(|report| report.renewed) > 0, "promises were made larger");
+    assert!(total(|report| report.given_back) > 0, "parts of promises were given back");
+    assert!(total(|report| report.kept) > 0, "some renewals were refused");
 }
 
 #[test]

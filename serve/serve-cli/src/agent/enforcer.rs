@@ -4,8 +4,8 @@
 //! and what links do of the kernel: an assignment is in force if giving it again would change nothing.
 
 use agent::{
-    Abilities, Advice, Assignment, EnforceError, ServerAssignment, ServerObservation, WorkloadCounters,
-    hosts_file,
+    Abilities, Advice, AgentMachine, Assignment, EnforceError, ServerAssignment, ServerObservation,
+    WorkloadCounters, hosts_file,
 };
 use enforce::command::may_configure_networks;
 use enforce::deployment::Deployment;
@@ -46,14 +46,16 @@ impl Enforcer {
         Abilities { storage, network: self.has_links && may_configure_networks() }
     }
 
-    /// Returns the counters of the proxies of the assigned servers that answer.
-    pub(super) fn observe(&self, assignment: Option<&Assignment>) -> Vec<ServerObservation> {
-        let servers = assignment.into_iter().flat_map(|assignment| &assignment.servers);
+    /// Returns the counters and burst curves of the proxies of the assigned servers that answer.
+    pub(super) fn observe(&self, agent: &AgentMachine) -> Vec<ServerObservation> {
+        let servers = agent.applied().into_iter().flat_map(|assignment| &assignment.servers);
         // A proxy that does not answer is asked again for the next report. One of an older version counts nothing.
         let observed = servers.filter_map(|part| {
             let control = storage::control_path(&self.state, &part.server);
             let observation = storage::query_observation(&control).ok()?;
-            Some(server_observation(&part.server, observation))
+            let known = agent.curves_known(&part.server).cloned();
+            let curves = storage::query_curves(&control, known).ok();
+            Some(ServerObservation { curves, ..server_observation(&part.server, observation) })
         });
         observed.collect()
     }
@@ -196,7 +198,7 @@ fn server_observation(server: &str, observation: ProxyObservation) -> ServerObse
         latencies,
     };
     let workloads = workloads.into_iter().map(counted).collect();
-    ServerObservation { server: server.to_owned(), counters, waiting, outstanding, workloads }
+    ServerObservation { server: server.to_owned(), counters, waiting, outstanding, workloads, curves: None }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "a function for map_err")]

@@ -2,7 +2,7 @@
 
 mod enforcer;
 
-use crate::client::{Client, ClientError};
+use crate::client::{Client, ClientError, TransportArgs};
 use agent::{
     AgentAnswer, AgentMachine, AgentMemory, AgentMode, AgentReport, AgentStep, Assignment, EnforceError,
 };
@@ -20,9 +20,11 @@ use ureq::http::StatusCode;
 
 const HELP: &str = "\
 Examples:
-  tailwright agent --controller http://host:7070 --token-file a.token
+  tailwright agent --controller https://host:7070 --token-file a.token
       say what would change, and change nothing
-  tailwright agent --controller http://host:7070 --token-file a.token --enforce
+  tailwright agent --controller URL --token-file a.token --ca-file ca.pem
+      the controller's certificate is by this authority
+  tailwright agent --controller URL --token-file a.token --enforce
       enforce
   tailwright agent --controller URL --token-file a.token --enforce --links
       enforce, also on the host's links
@@ -53,6 +55,8 @@ pub struct AgentArgs {
     /// File with a token: that of this host.
     #[arg(long, value_name = "FILE")]
     token_file: PathBuf,
+    #[command(flatten)]
+    transport: TransportArgs,
     /// Enforce what the controller decides.
     #[arg(long)]
     enforce: bool,
@@ -68,7 +72,7 @@ pub struct AgentArgs {
 }
 
 pub fn run(args: &AgentArgs) -> Result<VerbAnswer, OperationError> {
-    let client = Client::new(&args.controller, &args.token_file)?;
+    let client = Client::new(&args.controller, &args.token_file, &args.transport)?;
     let folder = args.memory.as_path();
     let failed =
         |error: std::io::Error| OperationError::machine(format_args!("{}: {error}", folder.display()));
@@ -104,7 +108,7 @@ pub fn run(args: &AgentArgs) -> Result<VerbAnswer, OperationError> {
                 machine.advised(advice, assignment.epoch)
             }
             AgentStep::Report(mut report) => {
-                report.observations = host.enforcer.observe(machine.applied());
+                report.observations = host.enforcer.observe(&machine);
                 let answer = host.report(report)?;
                 machine.answered(answer, host.enforcer.abilities())
             }
@@ -179,6 +183,9 @@ impl Host {
                 if is_foreign {
                     return Err(error);
                 }
+                if self.client.renew_authorities() {
+                    self.say("the trusted authorities have changed".to_owned());
+                }
                 std::thread::sleep(PAUSE);
                 Ok(None)
             }
@@ -246,7 +253,7 @@ mod tests {
         let url = format!("http://{}", listener.local_addr().expect("it listens"));
         let token = std::env::temp_dir().join(format!("tailwright-agent-{}.token", std::process::id()));
         std::fs::write(&token, "abc").expect("a file");
-        let client = Client::new(&url, &token).expect("a token");
+        let client = Client::new(&url, &token, &TransportArgs::default()).expect("a token");
         std::fs::remove_file(&token).expect("ours");
         let mut host = Host {
             client,

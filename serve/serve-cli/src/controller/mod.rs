@@ -1,6 +1,11 @@
 //! `tailwright controller`: runs the controller of a cluster from a folder.
 
-use api::{Cluster, hash_of_secret, new_secret, random_number};
+mod webhook;
+
+use api::{
+    CertificateNews, Cluster, ServiceNews, ServiceSettings, Tls, TlsFiles, hash_of_secret, new_secret,
+    random_number,
+};
 use clap::Args;
 use cli::exit::VerbAnswer;
 use cli::terminal::{Talk, talk};
@@ -10,14 +15,19 @@ use model::OperationError;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{DATABASE, Store, StoreError, back_up_folder};
-use units::plural;
+use units::{Nanos, plural};
+use webhook::{WebhookArgs, start_webhooks};
 
 const HELP: &str = "\
 Examples:
   tailwright controller cluster --listen 127.0.0.1:7070
       serve until SIGTERM; the first start writes cluster/operator.token
+  tailwright controller cluster --tls-certificate full.pem --tls-key key.pem
+      serve with TLS; renewed files are read by themselves
+  tailwright controller cluster --webhook https://a.example --webhook-secret key
+      post changes of alerts there
   tailwright controller cluster --backup cluster-monday.db
       copy the history, also while the controller runs
   tailwright controller restored --restore cluster-monday.db
@@ -45,6 +55,20 @@ pub struct ControllerArgs {
         help = "Where to listen: address and port"
     )]
     listen: SocketAddr,
+    /// Certificate of the service in PEM, followed by those between it and its authority; the service then speaks TLS.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_certificate: Option<PathBuf>,
+    /// Key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    tls_key: Option<PathBuf>,
+    /// Use HTTP without encryption also over a network, where others can read tokens.
+    #[arg(long, conflicts_with = "tls_certificate")]
+    plain_http: bool,
+    #[command(flatten)]
+    webhooks: WebhookArgs,
+    /// Time without a report after which an agent is silent.
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    silence_max: Nanos,
     /// Write a copy of the history to a new file, and end.
     #[arg(long, value_name = "FILE")]
     backup: Option<PathBuf>,
@@ -62,6 +86,8 @@ pub fn run(args: &ControllerArgs) -> Result<VerbAnswer, OperationError> {
         restore(&args.folder, from)?;
         return Ok(VerbAnswer::Yes);
     }
+    let tls = identity(args)?;
+    let receivers = args.webhooks.receivers(args.plain_http)?;
     let (mut store, events) = Store::open(&args.folder).map_err(unusable)?;
     let run =
         random_number().map_err(|error| OperationError::machine(format_args!("/dev/urandom: {error}")))?;
@@ -78,11 +104,36 @@ pub fn run(args: &ControllerArgs) -> Result<VerbAnswer, OperationError> {
         format!("{}: {} of history", args.folder.display(), plural(events.len() as u64, "event")),
     );
     let cluster = Arc::new(Cluster::new(controller, store, &args.folder));
-    let listening = |address: SocketAddr| talk(Talk::Note, format!("controller: listening on {address}"));
-    api::serve(cluster, args.listen, listening).map_err(|error| {
+    start_webhooks(receivers, &cluster, &args.folder)?;
+    let silence_max = Duration::from_nanos(args.silence_max.0);
+    let settings = ServiceSettings { listen: args.listen, tls, silence_max };
+    api::serve(cluster, settings, tell).map_err(|error| {
         OperationError::machine(format_args!("{}: {error}", args.listen)).hint("choose another --listen")
     })?;
     Ok(VerbAnswer::Yes)
+}
+
+/// Returns certificate and key of the service; none where it speaks HTTP without TLS.
+fn identity(args: &ControllerArgs) -> Result<Option<Tls>, OperationError> {
+    if let (Some(certificate), Some(key)) = (&args.tls_certificate, &args.tls_key) {
+        return Tls::open(TlsFiles { certificate: certificate.clone(), key: key.clone() }).map(Some);
+    }
+    if args.plain_http || args.listen.ip().is_loopback() {
+        return Ok(None);
+    }
+    let message = format!("--listen {}: others could read tokens on the way", args.listen);
+    Err(OperationError::input(message)
+        .hint("name --tls-certificate and --tls-key; on a network of which every machine is trusted, or behind a proxy with TLS, --plain-http"))
+}
+
+fn tell(news: ServiceNews) {
+    match news {
+        ServiceNews::Listening(address) => talk(Talk::Note, format!("controller: listening on {address}")),
+        ServiceNews::Certificate(news @ CertificateNews::Renewed { .. }) => {
+            talk(Talk::Note, format!("controller: {news}"));
+        }
+        ServiceNews::Certificate(news) => talk(Talk::Warning, format!("controller: {news}")),
+    }
 }
 
 /// Issues a first operator's token where there is none, and writes it into the folder before it is stored as valid.

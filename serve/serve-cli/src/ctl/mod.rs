@@ -1,21 +1,25 @@
 //! `tailwright ctl`: the interface of a controller on the command line.
 
+mod pages;
 mod text;
 
-use crate::client::Client;
+use crate::client::{Client, TransportArgs, escaped};
 use api::{
-    AgentDocument, ClientRequest, DecisionDocument, DecisionPage, EventPage, IssuedToken, ServerDocument,
-    TokenDocument, TokenRequest, TraceDocument, WorkloadDocument, WorkloadQuestion, new_secret,
+    AgentDocument, ClientRequest, DecisionDocument, DecisionPage, EventPage, IssuedToken, ObservationPage,
+    RenewalQuestion, ServerDocument, TokenDocument, TokenRequest, TraceDocument, WorkloadDocument,
+    WorkloadPage, WorkloadQuestion, new_secret,
 };
 use clap::{Args, Subcommand, ValueEnum};
 use cli::exit::VerbAnswer;
 use cli::terminal;
-use controller::{ClassDescription, ClassesDescription, Role, WorkloadObservation};
+use controller::{ClassDescription, ClassesDescription, Role};
 use model::{Cluster, OperationError, Slo};
 use operation::files::read_text;
+use pages::{each_page, print_pages};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use units::Nanos;
 
 const HELP: &str = "\
 Examples:
@@ -23,6 +27,7 @@ Examples:
   tailwright ctl token store-1 --for-agent store-1 > store-1.token
   tailwright ctl request mail '99% < 50ms' mail.csv.gz --address 10.0.0.1
   tailwright ctl list workloads
+  tailwright ctl renew mail
   tailwright ctl remove mail
 
 Exit codes: 0 yes or done; 1 the answer is no; 2 bad input; 3 no answer from the controller.";
@@ -56,6 +61,18 @@ Examples:
 Exit codes: 0 admitted and enforced (with --what-if or --no-wait: admitted); 1 not admitted, or not enforced within ten \
 seconds; 2 bad input; 3 no answer from the controller.";
 
+const RENEW_HELP: &str = "\
+Examples:
+  tailwright ctl renew mail
+      promise mail its SLO also for what its clients sent
+  tailwright ctl renew mail --give-back --what-if
+      say what they did not use, and which limits would be enough
+
+The promise is decided again by the burst curves of what the clients sent, a week at most. With no, it stays as it was.
+
+Exit codes: 0 renewed and enforced (with --what-if or --no-wait: renewed); 1 not renewed, or not enforced within ten \
+seconds; 2 bad input; 3 no answer from the controller.";
+
 const REMOVE_HELP: &str = "\
 Examples:
   tailwright ctl remove mail
@@ -68,8 +85,7 @@ Examples:
   tailwright ctl list observations
   tailwright ctl list decisions --after 1000
 
-The answer is JSON. Decisions and events are the history, oldest first; `next` is the position after which the next page \
-begins.
+The answer is JSON, of all pages of the controller. Decisions and events are the history, oldest first.
 
 Exit codes: 0 done; 2 bad input; 3 no answer from the controller.";
 
@@ -89,6 +105,8 @@ enum CtlCommand {
     Token(TokenArgs),
     /// Ask for a guarantee
     Request(RequestArgs),
+    /// Decide on a guarantee again, by what its clients sent
+    Renew(RenewArgs),
     /// Give up a guarantee
     Remove(RemoveArgs),
     /// List what the controller knows
@@ -103,6 +121,8 @@ struct Connection {
     /// File with a token.
     #[arg(long, value_name = "FILE", default_value = "operator.token")]
     token_file: PathBuf,
+    #[command(flatten)]
+    transport: TransportArgs,
 }
 
 #[derive(Debug, Args)]
@@ -181,6 +201,31 @@ struct RequestArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = RENEW_HELP)]
+struct RenewArgs {
+    /// Name of the workload.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Give back what its clients did not use, instead of asking for more.
+    #[arg(long)]
+    give_back: bool,
+    /// Least time for which its clients were observed; a day with --give-back [default: 0s].
+    #[arg(long, value_name = "TIME")]
+    observed_min: Option<Nanos>,
+    /// The tenant, for operators.
+    #[arg(long, value_name = "NAME")]
+    tenant: Option<String>,
+    /// Say what the answer would be, and change nothing.
+    #[arg(long)]
+    what_if: bool,
+    /// Return once it is decided, enforced or not.
+    #[arg(long)]
+    no_wait: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Debug, Args)]
 #[command(after_help = REMOVE_HELP)]
 struct RemoveArgs {
     /// Name of the workload.
@@ -220,12 +265,15 @@ enum Listed {
 
 /// Wait for a workload to be enforced, seconds.
 const WAIT_S: u64 = 10;
+/// Time between two looks at a renewal that is on its way.
+const POLL: Duration = Duration::from_millis(100);
 
 pub fn run(args: &CtlArgs) -> Result<VerbAnswer, OperationError> {
     match &args.command {
         CtlCommand::Describe(args) => describe(args)?,
         CtlCommand::Token(args) => token(args)?,
         CtlCommand::Request(args) => return ask(args),
+        CtlCommand::Renew(args) => return renew(args),
         CtlCommand::Remove(RemoveArgs { name, tenant, connection }) => {
             let client = connection.client()?;
             let tenant = tenant_of(&client, tenant.as_deref(), name)?;
@@ -238,7 +286,7 @@ pub fn run(args: &CtlArgs) -> Result<VerbAnswer, OperationError> {
 
 impl Connection {
     fn client(&self) -> Result<Client, OperationError> {
-        Client::new(&self.controller, &self.token_file)
+        Client::new(&self.controller, &self.token_file, &self.transport)
     }
 }
 
@@ -246,19 +294,13 @@ fn list(args: &ListArgs) -> Result<(), OperationError> {
     let client = args.connection.client()?;
     let after = args.after;
     match args.what {
-        Listed::Workloads => print(&client.get::<Vec<WorkloadDocument>>("/v1/workloads", Duration::ZERO)?),
+        Listed::Workloads => print_pages::<WorkloadPage>(&client, String::new())?,
         Listed::Servers => print(&client.get::<Vec<ServerDocument>>("/v1/servers", Duration::ZERO)?),
         Listed::Agents => print(&client.get::<Vec<AgentDocument>>("/v1/agents", Duration::ZERO)?),
         Listed::Tokens => print(&client.get::<Vec<TokenDocument>>("/v1/tokens", Duration::ZERO)?),
-        Listed::Observations => {
-            print(&client.get::<Vec<WorkloadObservation>>("/v1/observations", Duration::ZERO)?);
-        }
-        Listed::Decisions => {
-            print(&client.get::<DecisionPage>(&format!("/v1/decisions?after={after}"), Duration::ZERO)?);
-        }
-        Listed::Events => {
-            print(&client.get::<EventPage>(&format!("/v1/events?after={after}"), Duration::ZERO)?);
-        }
+        Listed::Observations => print_pages::<ObservationPage>(&client, String::new())?,
+        Listed::Decisions => print_pages::<DecisionPage>(&client, after.to_string())?,
+        Listed::Events => print_pages::<EventPage>(&client, after.to_string())?,
     }
     Ok(())
 }
@@ -361,6 +403,43 @@ fn ask(args: &RequestArgs) -> Result<VerbAnswer, OperationError> {
     Ok(answer_of(is_enforced))
 }
 
+/// Asks for a renewal of the promise as it is now, and waits until hosts have confirmed it.
+fn renew(args: &RenewArgs) -> Result<VerbAnswer, OperationError> {
+    let client = args.connection.client()?;
+    let tenant = tenant_of(&client, args.tenant.as_deref(), &args.name)?;
+    let place = format!("/v1/workloads/{}/{}", escaped(&tenant), escaped(&args.name));
+    let observed_min_s = args.observed_min.map(|least| least.0.div_ceil(1_000_000_000));
+    let question = RenewalQuestion { give_back: args.give_back, observed_min_s };
+    if args.what_if {
+        let least = observed_min_s.map_or_else(String::new, |least| format!("&observed_min_s={least}"));
+        let path = format!("{place}/renewal?give_back={}{least}", args.give_back);
+        let decision: DecisionDocument = client.get(&path, Duration::ZERO)?;
+        terminal::print(&text::renewal(&decision, true));
+        return Ok(answer_of(decision.answer == "renewed"));
+    }
+    let tag = client.tag(&place)?;
+    let key = new_secret().map_err(OperationError::machine)?;
+    let decision: DecisionDocument =
+        client.post_if(&format!("{place}/renewal"), tag.as_deref(), &question, &key)?;
+    let is_renewed = decision.answer == "renewed";
+    if !is_renewed || args.no_wait {
+        terminal::print(&text::renewal(&decision, false));
+        return Ok(answer_of(is_renewed));
+    }
+    let ends = Instant::now() + Duration::from_secs(WAIT_S);
+    loop {
+        let workload: WorkloadDocument = client.get(&place, Duration::ZERO)?;
+        let is_enforced = workload.standing == "enforced" && !workload.renewing;
+        if is_enforced || Instant::now() >= ends {
+            let is_ours = workload.renewed_by == decision.seq;
+            let decision = DecisionDocument { workload: Some(workload), ..decision };
+            terminal::print(&text::renewal(&decision, false));
+            return Ok(answer_of(is_enforced && is_ours));
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
 fn answer_of(is_yes: bool) -> VerbAnswer {
     if is_yes { VerbAnswer::Yes } else { VerbAnswer::No }
 }
@@ -370,8 +449,11 @@ fn tenant_of(client: &Client, named: Option<&str>, name: &str) -> Result<String,
     if let Some(named) = named {
         return Ok(named.to_owned());
     }
-    let workloads: Vec<WorkloadDocument> = client.get("/v1/workloads", Duration::ZERO)?;
-    let mut found = workloads.into_iter().filter(|workload| workload.name == name);
+    let mut found = Vec::new();
+    each_page::<WorkloadPage>(client, String::new(), |workloads| {
+        found.extend(workloads.into_iter().filter(|workload| workload.name == name));
+    })?;
+    let mut found = found.into_iter();
     match (found.next(), found.next()) {
         (Some(only), None) => Ok(only.tenant),
         (None, _) => Err(OperationError::input(format_args!("there is no workload '{name}'"))),
@@ -380,12 +462,4 @@ fn tenant_of(client: &Client, named: Option<&str>, name: &str) -> Result<String,
                 .hint("say --tenant NAME"))
         }
     }
-}
-
-/// A part of a path or a query.
-fn escaped(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes()
-        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
-        .collect()
 }

@@ -24,3 +24,23 @@ pub(super) fn decision(decision: &DecisionDocument, is_question: bool) -> String
     }
     text
 }
+
+/// The answer to a request for a renewal; `is_question` if nothing was changed.
+pub(super) fn renewal(decision: &DecisionDocument, is_question: bool) -> String {
+    let DecisionDocument { tenant, name, reason, .. } = decision;
+    let reason = reason.as_deref().unwrap_or("no reason is known");
+    let Some(workload) = &decision.workload else {
+        return format!("no: {tenant}/{name} keeps its promise as it was: {reason}\n");
+    };
+    let bound = time(workload.bound_s);
+    let state = if is_question {
+        "nothing was changed"
+    } else if workload.renewed_by != decision.seq {
+        "a host could not apply it: the promise is what it was before"
+    } else if workload.renewing {
+        "promised once it is enforced: its hosts have not confirmed yet"
+    } else {
+        "it is enforced"
+    };
+    format!("yes: {tenant}/{name}, at most {bound} (SLO {}); {state}\nseen: {reason}\n", workload.slo)
+}

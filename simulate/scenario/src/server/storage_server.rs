@@ -2,8 +2,8 @@
 
 use ::model::{CHANNELS_MAX, Condition, FRAME, Op, Request, ServerConditions, ServerEnforcement, Stage};
 use ::workload::device::{DeviceModel, NetworkModel, PathWork, StorageProfile};
-use discipline::enforce::{DeviceUsage, OwnerBounds, ProfileBounds};
-use units::{ByteRate, Bytes, Nanos};
+use discipline::enforce::{DeviceAccess, DeviceUsage, OwnerBounds, ProfileBounds};
+use units::{ByteRate, Bytes, Nanos, Seconds};
 
 /// Returns the size of a network packet: if no policy states it, the most that a sender hands over at once.
 pub(super) fn packet_bytes(policy: Option<&ServerEnforcement>) -> f64 {
@@ -100,11 +100,29 @@ impl StorageServer {
         self.channels
     }
 
-    /// Returns the latency of the idle device, that of the slower operation.
+    /// Returns the latency of the idle device for any request.
     pub fn base_latency(&self) -> Nanos {
-        let slower = [Op::Read, Op::Write].map(|op| self.profile.base_latency(op).0);
-        // The latency of a device is far below 2⁶⁴ ns.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        Nanos((slower.into_iter().fold(0.0, f64::max) * 1e9).ceil() as u64)
+        nanos_up(self.profile.base_latency_of_any())
+    }
+}
+
+/// Rounds up to whole nanoseconds.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
+fn nanos_up(time: Seconds) -> Nanos {
+    Nanos((time.0 * 1e9).ceil() as u64)
+}
+
+/// The latency that an idle device adds to requests, by their sizes: that of the slower operation, as bounds count it.
+#[derive(Debug, Clone)]
+pub(super) struct IdleDevice(StorageProfile);
+
+impl IdleDevice {
+    pub(super) fn of(server: &StorageServer) -> Self {
+        Self(server.profile.clone())
+    }
+
+    pub(super) fn latency(&self, access: &DeviceAccess) -> Nanos {
+        let [read, write] = [Op::Read, Op::Write].map(|op| self.0.base_latency(op, Bytes(access.bytes)).0);
+        nanos_up(Seconds(read.max(write)))
     }
 }

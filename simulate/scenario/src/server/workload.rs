@@ -1,6 +1,7 @@
 //! A workload on a storage server: its SLO, and its requests as time at each stage.
 
 use super::playback::{accesses_from, at_rate, instants_from, random_beginning, work_from};
+use super::storage_server::{IdleDevice, StorageServer};
 use ::model::{CircularTrace, Job, PerStage, Slo, Stage};
 use arrivals::TimeDistribution;
 use discipline::enforce::DeviceAccess;
@@ -97,9 +98,17 @@ impl SimulatedWorkload {
         }
     }
 
-    /// Its requests as an entry of the engine, the device divided into `channels`; a trace ends at `until`.
-    pub(crate) fn entry(&self, class: u32, channels: u32, until: Nanos, seeds: &mut StdRng) -> RequestEntry {
+    /// Its requests as an entry of the engine on a server; a trace ends at `until`.
+    pub(crate) fn entry(
+        &self,
+        class: u32,
+        server: &StorageServer,
+        until: Nanos,
+        seeds: &mut StdRng,
+    ) -> RequestEntry {
         let seed = seeds.random();
+        let channels = server.channels();
+        let idle = IdleDevice::of(server);
         match &self.requests {
             WorkloadRequests::Recorded { trace, accesses, begin } => {
                 let begin = begin.unwrap_or_else(|| random_beginning(trace, seed));
@@ -109,7 +118,7 @@ impl SimulatedWorkload {
                 RequestEntry::open(instants, move |draft: &mut RequestDraft<'_>| {
                     let work = works.next().expect("a circular trace has no end");
                     fill_draft(draft, class, channels, &work);
-                    draft.access = accesses.next();
+                    set_access(draft, accesses.next(), &idle);
                 })
             }
             WorkloadRequests::Clients { clients, think, work, access } => {
@@ -120,10 +129,18 @@ impl SimulatedWorkload {
                 let access = *access;
                 RequestEntry::closed(*clients, think, move |draft: &mut RequestDraft<'_>| {
                     fill_draft(draft, class, channels, &work);
-                    draft.access = Some(access);
+                    set_access(draft, Some(access), &idle);
                 })
             }
         }
+    }
+}
+
+/// Notes what a request does at the device, which decides how long its answer takes from the idle one.
+fn set_access(draft: &mut RequestDraft<'_>, access: Option<DeviceAccess>, idle: &IdleDevice) {
+    draft.access = access;
+    if let Some(access) = &draft.access {
+        draft.delays[Stage::NetworkOut as usize] = idle.latency(access);
     }
 }
 

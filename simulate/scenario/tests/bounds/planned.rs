@@ -86,6 +86,7 @@ fn workload(
         curves: buckets.map(|buckets| ArrivalCurve::from_limits(buckets)),
         mean_rate: PerStage::from_fn(|stage| rate * shapes[stage as usize]),
         largest_request: largest,
+        base_latency: 0.0,
         overtaking: 0.0,
     };
     let kept = buckets
@@ -110,7 +111,8 @@ fn overtaken_workload(class: &EnforcedClass, largest: f64, rate: f64) -> Plannin
         Stage::NetworkOut => ArrivalCurve::from_limits(&[(rate, answers)]),
     });
     let mean_rate = PerStage::from_fn(|_| rate);
-    let on_class = WorkloadOnClass { curves, mean_rate, largest_request: largest, overtaking: 0.0 };
+    let largest_request = largest;
+    let on_class = WorkloadOnClass { curves, mean_rate, largest_request, base_latency: 0.0, overtaking: 0.0 };
     PlanningWorkload {
         name: "overtaken".into(),
         slo: "99.9% < 2s".parse().expect("an SLO"),
@@ -129,6 +131,7 @@ fn blocking_workload(class: &EnforcedClass, largest: f64) -> PlanningWorkload {
         curves: work.map(|burst| ArrivalCurve::from_limits(&[(0.001, *burst)])),
         mean_rate: PerStage::from_fn(|_| 0.001),
         largest_request: largest,
+        base_latency: 0.0,
         overtaking: 0.0,
     };
     PlanningWorkload {
@@ -172,7 +175,7 @@ impl PlannedAttack {
         };
         let workloads = vec![blocking_workload(&class, largest), overtaken_workload(&class, largest, rate)];
         let enforced = Some(class);
-        let class = PlanningClass { name: "s".into(), count: 1, base_latency: 0.0, enforced };
+        let class = PlanningClass { name: "s".into(), count: 1, enforced };
         let problem = PlanningProblem::new(vec![class], workloads, 0.999, 0.999).expect("names are unique");
         let placement = placement::place_first_fit(&problem, LimitMethod::Knee, &[0, 1], false);
         let server = placement.servers.into_iter().next()?;
@@ -209,10 +212,11 @@ impl PlannedAttack {
         let overtaking =
             |largest, densest| enforced.map_or(0.0, |enforced| enforced.overtaking(largest, densest));
         let base_latency = if random.random_bool(0.5) { random.random_range(0.0..0.02) } else { 0.0 };
-        let class = PlanningClass { name: "s".into(), count: 4, base_latency, enforced };
+        let class = PlanningClass { name: "s".into(), count: 4, enforced };
         let count = random.random_range(1..8_usize);
-        let (workloads, kept): (Vec<_>, Vec<_>) =
+        let (mut workloads, kept): (Vec<_>, Vec<_>) =
             (0..count).map(|number| workload(number, scale, &overtaking, random)).unzip();
+        workloads.iter_mut().for_each(|workload| workload.on_class[0].base_latency = base_latency);
         let problem = PlanningProblem::new(vec![class], workloads, 0.999, 0.999).expect("names are unique");
         let order: Vec<usize> = (0..count).collect();
         let method = method.unwrap_or_else(|| METHODS[random.random_range(0..METHODS.len())]);
@@ -302,7 +306,7 @@ impl PlannedAttack {
             policy,
             traces,
             channels: self.server.queue.channels,
-            base: nanoseconds((self.problem.classes[0].base_latency * 1e9).ceil()),
+            base: nanoseconds((self.problem.workloads[0].on_class[0].base_latency * 1e9).ceil()),
             clients,
             copy: shaped_copy(best_effort),
             from: Nanos::ZERO,

@@ -231,7 +231,7 @@ impl PlayedTraffic {
         let network = ByteRate::from_bytes_per_sec(BANDWIDTH).expect("a bandwidth");
         let base = Seconds(self.base.as_secs());
         let percentile = Percentile::new(99.9).expect("a percentile");
-        let base = BaseLatency { percentile, read: base, write: base };
+        let base = BaseLatency { percentile, read: base, write: base, sizes: Vec::new() };
         let profile = StorageProfile::from_json(profile).expect("a profile").with_base_latency(base);
         let server = StorageServer::new(profile, network, self.channels).expect("a server");
         let last = self.traces.iter().filter_map(|trace| trace.items().last().map(|job| job.arrival.0));

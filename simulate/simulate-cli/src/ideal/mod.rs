@@ -11,6 +11,7 @@ use cli::interrupt::{check_complete, is_stopped, stop_on_termination};
 use cli::quantities::{at_least_one, share};
 use cli::terminal::{self, TerminalObserver};
 use model::OperationError;
+use operation::document::document;
 use operation::files::{check_writable, write_wanted};
 use sim::ideal::ServiceOrder;
 use simulate::ideal::{IdealOutcome, IdealSettings, IdealStream, ideal_latency};
@@ -93,20 +94,12 @@ fn arrivals(text: &str) -> Result<ArrivalPattern, String> {
 pub fn run(args: &IdealArgs) -> Result<VerbAnswer, OperationError> {
     check_writable(args.report.as_deref(), "report")?;
     let _ = stop_on_termination();
-    let answer = ideal_latency(&args.settings()?, &is_stopped, &TerminalObserver)?;
-    let view = ideal::IdealView {
-        name: answer.name,
-        service: args.service.to_string(),
-        workers: args.workers.get(),
-        utilisation: answer.utilisation,
-        seed: args.seed,
-        outcomes: answer.outcomes,
-        requests_needed: answer.requests_needed,
-        has_wide_mean: args.service.tail_exponent() <= 3.0,
-    };
+    let settings = args.settings()?;
+    let answer = ideal_latency(&settings, &is_stopped, &TerminalObserver)?;
+    let view = ideal::IdealView { settings: &settings, answer: &answer };
     let written = write_wanted(args.report.as_deref(), "report", || html(&view));
     if args.json {
-        terminal::print(&ideal::json(&view));
+        terminal::print(&document(&answer.document(&settings)));
     } else {
         terminal::print_text(&ideal::text(&view));
     }
@@ -150,6 +143,6 @@ fn html(view: &ideal::IdealView) -> String {
     let line = |outcome: &IdealOutcome| (outcome.order.to_string(), page::ccdf(&outcome.latencies));
     let (headings, rows) = ideal::rows(view);
     let table = page::table(&headings, rows);
-    let lines = view.outcomes.iter().map(line);
+    let lines = view.answer.outcomes.iter().map(line);
     page::page("Ideal latency", &ideal::lead(view), lines, [table], &[IDEAL, page::FIGURES])
 }

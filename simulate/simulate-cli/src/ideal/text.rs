@@ -1,68 +1,29 @@
-//! The ideal latencies of a stream, by discipline: as JSON and as a table.
+//! The ideal latencies of a stream, by discipline, as a table.
 
 use crate::simulate::figure::{interval, plain};
 use cli::terminal::TextTable;
-use operation::document::document;
 use operation::text::percent;
-use schemars::JsonSchema;
-use serde::Serialize;
-use simulate::ideal::IdealOutcome;
+use simulate::ideal::{IdealAnswer, IdealOutcome, IdealSettings};
 use simulate::simulation::PERCENTILES;
 use units::plural;
 
-/// Everything requested.
-pub(crate) struct IdealView {
-    /// Name of the stream.
-    pub(crate) name: String,
-    pub(crate) service: String,
-    pub(crate) workers: usize,
-    pub(crate) utilisation: f64,
-    pub(crate) seed: u64,
-    /// The latencies by discipline, at least one.
-    pub(crate) outcomes: Vec<IdealOutcome>,
-    pub(crate) requests_needed: Option<u64>,
-    /// Latencies have a mean but no variance.
-    pub(crate) has_wide_mean: bool,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct IdealDocument<'a> {
-    stream: &'a str,
-    service: &'a str,
-    workers: usize,
-    utilisation: f64,
-    seed: u64,
-    /// Number of requests that this utilisation takes, if there are fewer: figures and intervals may be off.
-    requests_needed: Option<u64>,
-    #[serde(flatten)]
-    first: &'a IdealOutcome,
-    compared: &'a [IdealOutcome],
-}
-
-/// The first discipline's figures, the others' under `compared`.
-pub(crate) fn json(view: &IdealView) -> String {
-    document(&IdealDocument {
-        stream: &view.name,
-        service: &view.service,
-        workers: view.workers,
-        utilisation: view.utilisation,
-        seed: view.seed,
-        requests_needed: view.requests_needed,
-        first: &view.outcomes[0],
-        compared: &view.outcomes[1..],
-    })
+/// Latencies, with the settings that they answer.
+pub(crate) struct IdealView<'a> {
+    pub(crate) settings: &'a IdealSettings,
+    pub(crate) answer: &'a IdealAnswer,
 }
 
 /// Describes the simulation in a sentence.
 pub(crate) fn lead(view: &IdealView) -> String {
-    let workers = plural(view.workers, "worker");
-    let some = view.outcomes.iter().any(|outcome| !outcome.figures.ci.is_empty());
-    let too_few = view.requests_needed.map_or_else(String::new, |needed| {
+    let workers = plural(view.settings.workers.get(), "worker");
+    let some = view.answer.outcomes.iter().any(|outcome| !outcome.figures.ci.is_empty());
+    let too_few = view.answer.requests_needed.map_or_else(String::new, |needed| {
         format!(" Too few requests to tell: this load takes --requests {needed} or more.")
     });
-    let infinite = match view.outcomes.iter().any(|outcome| outcome.mean_is_infinite) {
+    let infinite = match view.answer.outcomes.iter().any(|outcome| outcome.mean_is_infinite) {
         true => " Service times without a variance make the mean infinite; percentiles exist.",
-        false if view.has_wide_mean => {
+        // Latencies have a mean but no variance.
+        false if view.settings.service.tail_exponent() <= 3.0 => {
             " Service times without a third moment: the mean of a sample varies so much that its interval is too narrow."
         }
         false => "",
@@ -70,10 +31,10 @@ pub(crate) fn lead(view: &IdealView) -> String {
     let intervals = if some { " ± are 95 % confidence intervals." } else { "" };
     format!(
         "{} of {}, service {}, {workers}: utilisation {}.{intervals}{infinite}{too_few}",
-        requests(view.outcomes[0].figures.requests),
-        view.name,
-        view.service,
-        percent(view.utilisation)
+        requests(view.answer.outcomes[0].figures.requests),
+        view.answer.name,
+        view.settings.service,
+        percent(view.answer.utilisation)
     )
 }
 
@@ -98,7 +59,7 @@ pub(crate) fn rows(view: &IdealView) -> (Vec<&'static str>, Vec<Vec<String>>) {
         cells.push(plain(f.reordering_pct.map(|e| e.value), " %"));
         cells
     };
-    (headings, view.outcomes.iter().map(row).collect())
+    (headings, view.answer.outcomes.iter().map(row).collect())
 }
 
 /// The table for people.

@@ -9,49 +9,12 @@ use model::{OperationError, Policy};
 use operation::document::document;
 use operation::policy_file::read_policy;
 use plan::cluster::ClusterProblem;
-use scenario::server::WorkloadOutcome;
-use schemars::JsonSchema;
-use serde::Serialize;
 use simulate::simulation::{
     PolicySimulation, PolicySimulationSettings, SimulatedBound, observe_policy, simulate_policy,
 };
 use std::path::Path;
 use trace::check_observations;
 use units::plural;
-
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct PolicySimulationDocument<'a> {
-    policy: &'a str,
-    seed: u64,
-    replications: usize,
-    /// Servers to which the bounds of the policy do not apply, and why: --without-bounds accepts that, or the policy is of version 1 and for several channels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bounds_do_not_apply: Option<&'a str>,
-    servers: Vec<SimulatedServerDocument<'a>>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct SimulatedServerDocument<'a> {
-    name: &'a str,
-    /// The device time of the best-effort requests that flood the server, seconds; null without such a flood.
-    flood_request_s: Option<f64>,
-    workloads: Vec<BoundedOutcomeDocument<'a>>,
-}
-
-/// Measured latency of a workload, beside its bound.
-#[derive(Serialize, JsonSchema)]
-struct BoundedOutcomeDocument<'a> {
-    #[serde(flatten)]
-    outcome: &'a WorkloadOutcome,
-    bound_s: Option<f64>,
-    longest_s: Option<f64>,
-    /// `held`, `broken`, or `exceeded` where an assumption of the bound did not hold; null without a bound, and where one that
-    /// does not apply was not exceeded.
-    #[schemars(extend("enum" = ["held", "broken", "exceeded", null]))]
-    bound: Option<&'static str>,
-    /// Why an exceeded bound is not broken; null where it is or was held.
-    assumption: Option<&'static str>,
-}
 
 /// Simulates every server of a policy and prints what its workloads saw.
 pub(super) fn run(
@@ -75,7 +38,7 @@ pub(super) fn run(
             .map_err(|error| OperationError::machine(&error).hint(error.hint()))
     });
     if as_json {
-        terminal::print(&json(&policy, &simulation, seed));
+        terminal::print(&document(&simulation.document(&policy, seed)));
     } else {
         terminal::print_text(&text(&policy, &simulation, seed));
     }
@@ -86,41 +49,14 @@ pub(super) fn run(
     Ok(if simulation.is_met() { VerbAnswer::Yes } else { VerbAnswer::No })
 }
 
-fn bound_word(bound: &SimulatedBound) -> Option<&'static str> {
-    match (bound.is_exceeded(), bound.is_broken()) {
-        (false, _) if !bound.applies => None,
-        (false, _) => Some("held"),
-        (true, true) => Some("broken"),
-        (true, false) => Some("exceeded"),
-    }
-}
-
-/// Returns the assumption of an exceeded bound that did not hold.
-fn assumption(bound: &SimulatedBound) -> Option<&'static str> {
-    match bound {
-        _ if !bound.is_exceeded() || bound.is_broken() => None,
-        SimulatedBound { applies: false, .. } => Some("it does not apply to this server"),
-        SimulatedBound { covers_every_request: false, .. } => {
-            Some("it is about a percentile, or does not count what the server does not interrupt")
-        }
-        _ => Some("the requests exceed their limits"),
-    }
-}
-
 /// Says of a verdict what became of the bound: a broken one takes its place.
 fn add_bound(verdict: &mut String, bound: &SimulatedBound) {
     if bound.is_broken() {
         *verdict = "bound broken".to_owned();
-    } else if let Some(why) = assumption(bound) {
+    } else if let Some(why) = bound.assumption() {
         verdict.push_str(", beyond its bound: ");
         verdict.push_str(why);
     }
-}
-
-/// The device time of the best-effort requests that flood a server, seconds.
-fn flood_of(simulation: &PolicySimulation, server: &str) -> Option<f64> {
-    let flooded = simulation.flooded.iter().find(|(name, _)| name == server);
-    flooded.map(|(_, seconds)| *seconds)
 }
 
 /// A line that says which servers are flooded.
@@ -146,32 +82,6 @@ fn flood_line(simulation: &PolicySimulation) -> String {
             )
         }
     }
-}
-
-fn json(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {
-    let servers = simulation.servers.iter().map(|server| SimulatedServerDocument {
-        name: &server.name,
-        flood_request_s: flood_of(simulation, &server.name),
-        workloads: server
-            .outcomes
-            .iter()
-            .zip(&server.bounds)
-            .map(|(outcome, bound)| BoundedOutcomeDocument {
-                outcome,
-                bound_s: bound.map(|bound| bound.bound_s),
-                longest_s: bound.and_then(|bound| bound.longest_s),
-                bound: bound.and_then(|bound| bound_word(&bound)),
-                assumption: bound.and_then(|bound| assumption(&bound)),
-            })
-            .collect(),
-    });
-    document(&PolicySimulationDocument {
-        policy: &policy.policy_name,
-        seed,
-        replications: simulation.replications,
-        bounds_do_not_apply: simulation.broken_bounds.as_ref().map(|broken| broken.sentence.as_str()),
-        servers: servers.collect(),
-    })
 }
 
 fn text(policy: &Policy, simulation: &PolicySimulation, seed: u64) -> String {

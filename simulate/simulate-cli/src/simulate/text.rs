@@ -4,74 +4,13 @@ use crate::simulate::figure::{interval, plain};
 use crate::simulate::measured::{class_table, evenness};
 use crate::simulate::workloads;
 use cli::terminal::TextTable;
-use scenario::server::WorkloadOutcome;
-use schemars::JsonSchema;
-use serde::Serialize;
 use sim::engine::SimulationPlan;
-use simulate::simulation::{
-    ClassFigures, LatencyFigures, PERCENTILES, RequestEvenness, SimulatedFigure, StationOccupancy,
-    VariantFigures, intervals,
-};
+use simulate::simulation::{LatencyFigures, PERCENTILES, SimulatedFigure, StationOccupancy, VariantFigures};
 use units::plural;
-
-/// Everything about one experiment.
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct VariantDocument<'a> {
-    scenario: &'a str,
-    seed: u64,
-    replications: usize,
-    confidence: f64,
-    #[schemars(extend("enum" = ["done", "transient", "unstable", "imprecise"]))]
-    verdict: &'static str,
-    message: String,
-    /// Why the bounds of its policy do not apply, where they do not: --without-bounds accepts that, or the policy is of version 1 and for several channels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bounds_do_not_apply: Option<&'a str>,
-    #[serde(flatten)]
-    end_to_end: LatencyFigures,
-    #[serde(flatten)]
-    evenness: RequestEvenness,
-    tiers: Vec<StationDocument<'a>>,
-    /// Empty if there is only one.
-    classes: Vec<ClassFigures<'a>>,
-    /// Results of the workloads of a storage server.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    workloads: Vec<WorkloadOutcome>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct StationDocument<'a> {
-    name: &'a str,
-    #[serde(flatten)]
-    occupancy: StationOccupancy,
-    #[serde(flatten)]
-    figures: LatencyFigures,
-}
 
 /// One object: end to end, and by tier.
 pub(crate) fn json(view: &VariantFigures) -> String {
-    operation::document::document(&document(view))
-}
-
-/// The object that [`json()`] prints.
-pub(crate) fn document<'a>(view: &VariantFigures<'a>) -> VariantDocument<'a> {
-    let mut end_to_end = view.end_to_end();
-    let evenness = view.evenness();
-    end_to_end.ci.extend(intervals(&evenness.named()));
-    VariantDocument {
-        scenario: &view.case.name,
-        seed: view.seed,
-        replications: view.report.runs.len(),
-        confidence: view.report.confidence,
-        verdict: view.verdict(),
-        message: view.message(),
-        bounds_do_not_apply: view.broken_bounds,
-        end_to_end,
-        evenness,
-        tiers: (0..view.case.network.stations.len()).map(|station| tier(view, station)).collect(),
-        classes: view.classes(),
-        workloads: view.workloads.clone(),
-    }
+    operation::document::document(&view.document())
 }
 
 /// Describes the measurement window of a replication.
@@ -80,13 +19,6 @@ pub(crate) fn window(plan: &SimulationPlan) -> String {
         Some((begin, end)) => format!("{} after {begin}", end - begin),
         None => format!("{} after {}", plural(plan.window.measured, "request"), plan.window.warm_up),
     }
-}
-
-fn tier<'a>(view: &VariantFigures<'a>, station: usize) -> StationDocument<'a> {
-    let mut figures = view.station(station);
-    let occupancy = view.occupancy(station);
-    figures.ci.extend(intervals(&occupancy.named()));
-    StationDocument { name: &view.case.network.stations[station].name, occupancy, figures }
 }
 
 /// Describes the run in a sentence.

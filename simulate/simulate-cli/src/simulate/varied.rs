@@ -2,13 +2,10 @@
 
 use crate::simulate::figure;
 use crate::simulate::figure::{interval, plain};
-use crate::simulate::text::{VariantDocument, document, window};
+use crate::simulate::text::window;
 use crate::simulate::workloads;
 use cli::terminal::{Align, TextTable};
-use schemars::JsonSchema;
-use serde::Serialize;
-use simulate::simulation::{SimulatedVariant, change};
-use std::collections::BTreeMap;
+use simulate::simulation::{SimulatedVariant, VariedDocument, change};
 use units::plural;
 
 /// All variants of a scenario.
@@ -27,33 +24,9 @@ impl VariedView<'_> {
     }
 }
 
-#[derive(Serialize, JsonSchema)]
-pub(crate) struct VariedDocument<'a> {
-    scenario: &'a str,
-    seed: u64,
-    variants: Vec<VariedChoice<'a>>,
-}
-
-#[derive(Serialize, JsonSchema)]
-struct VariedChoice<'a> {
-    choices: BTreeMap<&'a str, &'a str>,
-    #[serde(flatten)]
-    found: VariantDocument<'a>,
-}
-
 /// Formats one object: a list of the results of [`crate::simulate::text::json`], each with its choices.
 pub(crate) fn json(view: &VariedView) -> String {
-    let scenario = view.variants.first().map_or("", |first| first.run.case.name.as_str());
-    operation::document::document(&VariedDocument {
-        scenario,
-        seed: view.seed,
-        variants: view.variants.iter().map(|played| one(played, view.seed)).collect(),
-    })
-}
-
-fn one(played: &SimulatedVariant, seed: u64) -> VariedChoice<'_> {
-    let choices = played.run.choices.iter().map(|choice| (choice.axis.as_str(), choice.value.as_str()));
-    VariedChoice { choices: choices.collect(), found: document(&played.figures(seed)) }
+    operation::document::document(&VariedDocument::new(view.variants, view.seed))
 }
 
 /// Describes the run in a sentence.

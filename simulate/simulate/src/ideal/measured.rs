@@ -24,10 +24,60 @@ const END_NS: u128 = u64::MAX as u128;
 /// Requests between two checks for interruption.
 const CHUNK: usize = 4096;
 
-/// Plays the arrivals of a trace.
+/// Measured arrivals that can be read once or more often.
+#[derive(Clone, Copy)]
+pub(super) enum MeasuredStream<'a> {
+    /// A trace file.
+    File(&'a Path),
+    /// Arrivals in memory, and their name.
+    Memory { name: &'a str, arrivals: &'a [Nanos] },
+}
+
+impl<'a> MeasuredStream<'a> {
+    fn arrivals(
+        self,
+    ) -> Result<Box<dyn Iterator<Item = Result<Nanos, OperationError>> + 'a>, OperationError> {
+        Ok(match self {
+            Self::File(path) => Box::new(scenario::trace_arrivals(path)?),
+            Self::Memory { arrivals, .. } => Box::new(arrivals.iter().copied().map(Ok)),
+        })
+    }
+
+    fn can_be_read_again(self) -> bool {
+        match self {
+            Self::File(path) => path.is_file(),
+            Self::Memory { .. } => true,
+        }
+    }
+
+    /// Names the stream in answers.
+    fn name(self) -> String {
+        match self {
+            Self::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            Self::Memory { name, .. } => name.to_owned(),
+        }
+    }
+
+    /// Names the stream in errors.
+    fn place(self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Memory { name, .. } => name.to_owned(),
+        }
+    }
+
+    fn empty_error(self) -> OperationError {
+        match self {
+            Self::File(path) => scenario::empty_trace_error(path),
+            Self::Memory { name, .. } => OperationError::input(format_args!("{name}: there are no requests")),
+        }
+    }
+}
+
+/// Plays measured arrivals.
 pub(super) fn play(
     settings: &IdealSettings,
-    path: &Path,
+    stream: MeasuredStream,
     interrupted: &(dyn Fn() -> bool + Sync),
     observer: &dyn ProgressObserver,
 ) -> Result<IdealAnswer, OperationError> {
@@ -41,22 +91,22 @@ pub(super) fn play(
         !interrupted()
     };
     match settings.load {
-        None => plays.run(settings, scenario::trace_arrivals(path)?, &goes_on)?,
+        None => plays.run(settings, stream.arrivals()?, &goes_on)?,
         Some(load) => {
-            let (totals, kept) = survey(settings, path, interrupted)?;
-            measure_utilisation(&totals, settings, path)?;
+            let (totals, kept) = survey(settings, stream, interrupted)?;
+            measure_utilisation(&totals, settings, stream)?;
             let scaling = totals.time_scaling(settings.workers.get(), load).map_err(OperationError::input)?;
             plays.scaling = Some(scaling);
             match kept {
                 Some(kept) => plays.run(settings, kept.into_iter().map(Ok), &goes_on)?,
-                None => plays.run(settings, scenario::trace_arrivals(path)?, &goes_on)?,
+                None => plays.run(settings, stream.arrivals()?, &goes_on)?,
             }
         }
     }
-    let utilisation = measure_utilisation(&plays.totals, settings, path)?;
+    let utilisation = measure_utilisation(&plays.totals, settings, stream)?;
     // Service times that are all equal leave no chance beside the arrivals, which are given.
     check_stable(utilisation, settings.service.c2() == 0.0, settings)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = stream.name();
     let utilisation = settings.load.unwrap_or(utilisation);
     Ok(IdealAnswer { name, utilisation, outcomes: plays.finish(settings)?, requests_needed: None })
 }
@@ -65,13 +115,13 @@ pub(super) fn play(
 fn measure_utilisation(
     totals: &StreamTotals,
     settings: &IdealSettings,
-    path: &Path,
+    stream: MeasuredStream,
 ) -> Result<f64, OperationError> {
     if totals.arrivals.is_none() {
-        return Err(scenario::empty_trace_error(path));
+        return Err(stream.empty_error());
     }
     totals.utilisation(settings.workers.get()).ok_or_else(|| {
-        OperationError::input(format!("{}: all requests arrive at one instant", path.display()))
+        OperationError::input(format!("{}: all requests arrive at one instant", stream.place()))
             .hint("a utilisation needs requests at two instants at least")
     })
 }
@@ -79,13 +129,13 @@ fn measure_utilisation(
 /// Returns the work of a trace, and its arrivals if they are few or cannot be read again.
 fn survey(
     settings: &IdealSettings,
-    path: &Path,
+    stream: MeasuredStream,
     interrupted: &(dyn Fn() -> bool + Sync),
 ) -> Result<(StreamTotals, Option<Vec<Nanos>>), OperationError> {
-    let can_be_read_again = path.is_file();
+    let can_be_read_again = stream.can_be_read_again();
     let mut totals = StreamTotals::default();
     let mut kept = Some(Vec::new());
-    for (number, request) in timed_requests(settings, scenario::trace_arrivals(path)?).enumerate() {
+    for (number, request) in timed_requests(settings, stream.arrivals()?).enumerate() {
         let request = request?;
         // The load refers to the whole trace, so a partial survey is no result.
         if number % CHUNK == 0 && interrupted() {

@@ -1,5 +1,6 @@
 //! Latencies due to queueing alone, for a stream, a service time and a number of workers.
 
+mod document;
 mod figures;
 mod interruption;
 mod measured;
@@ -7,9 +8,11 @@ mod random;
 mod settings;
 mod utilisation;
 
+pub use document::IdealDocument;
 pub use figures::IdealOutcome;
 pub use settings::{IdealAnswer, IdealSettings, IdealStream};
 
+use measured::MeasuredStream;
 use model::OperationError;
 use operation::ProgressObserver;
 
@@ -26,7 +29,12 @@ pub fn ideal_latency(
     observer: &dyn ProgressObserver,
 ) -> Result<IdealAnswer, OperationError> {
     match &settings.stream {
-        IdealStream::Trace(path) => measured::play(settings, path, interrupted, observer),
+        IdealStream::Trace(path) => {
+            measured::play(settings, MeasuredStream::File(path), interrupted, observer)
+        }
+        IdealStream::Recorded { name, arrivals } => {
+            measured::play(settings, MeasuredStream::Memory { name, arrivals }, interrupted, observer)
+        }
         IdealStream::Random { arrivals, requests } => {
             random::play(settings, arrivals, *requests, interrupted, observer)
         }

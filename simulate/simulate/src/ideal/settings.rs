@@ -5,6 +5,7 @@ use arrivals::{ArrivalPattern, TimeDistribution};
 use sim::ideal::{IdealStation, ServiceOrder};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use units::Nanos;
 
 /// A stream of requests and its servers.
 #[derive(Debug, Clone)]
@@ -28,6 +29,13 @@ pub struct IdealSettings {
 pub enum IdealStream {
     /// Arrivals of this trace.
     Trace(PathBuf),
+    /// These arrivals, in order of time.
+    Recorded {
+        /// Name of the stream in the answer.
+        name: String,
+        /// Arrivals, from one origin.
+        arrivals: Vec<Nanos>,
+    },
     /// Random arrivals.
     Random {
         /// Arrival process.

@@ -63,6 +63,11 @@ pub(super) const EDGES: &[Edge] = &[
     },
     Edge { from: "reach-cli", to: &["workload"], reason: "device profiles are read" },
     Edge {
+        from: "python",
+        to: &["calculus", "measure", "plan", "sim", "simulate", "workload"],
+        reason: "the Python package asks the questions of plan, simulate and measure",
+    },
+    Edge {
         from: "schedule",
         to: &["discipline"],
         reason: "the gate decides with the pool of requests that the simulator runs",
@@ -82,6 +87,7 @@ pub(super) const EDGES: &[Edge] = &[
         to: &["plan", "verify", "workload"],
         reason: "the planner decides a request from the footprint of its trace; `verify` judges what proxies saw of it",
     },
+    Edge { from: "agent", to: &["workload"], reason: "reports have burst curves of what clients send" },
     Edge { from: "store", to: &["workload"], reason: "footprints of traces are kept" },
     Edge {
         from: "api",
@@ -175,7 +181,11 @@ pub(super) const LIMITS: &[Limit] = &[
     never("schedule-tower", &["chain", "sched-ext", "sim"], "services link it"),
     never("sched-ext", &["schedule", "sim"], "threads are scheduled by age in programs that have no gate"),
     never("chain", &["calculus", "predict", "sched-ext"], "it compares schedulings, and promises nothing"),
-    only("agent", &["model", "units"], "it applies what was decided, whatever decided it"),
+    only(
+        "agent",
+        &["machine", "model", "operation", "units", "workload"],
+        "it applies what was decided, whatever decided it",
+    ),
     never("controller", &["enforce"], "it decides, and agents enforce"),
     only("testkit", &["machine"], "tests of every crate use it"),
     only("xtask", &[], "it judges the tree and must build when the tree does not"),

@@ -9,6 +9,7 @@ use super::super::warnings::open_exports;
 use super::ProxyEngine;
 use crate::deployment::Deployment;
 use model::{OperationError, Policy};
+use workload::live::{CurveMark, CurveReport};
 
 impl<S: System> ProxyEngine<S> {
     /// Replaces the policy at once, also for waiting requests; without a deployment the present one
@@ -154,5 +155,12 @@ impl<S: System> ProxyEngine<S> {
             snapshot: self.snapshot(),
             times: statistics.times(names),
         }
+    }
+
+    /// Returns chunks of live burst curves after those that the reader has.
+    pub(in crate::storage) fn curves(&mut self, after: Option<&CurveMark>) -> CurveReport {
+        let SharedState { live, names, now, .. } = &mut self.shared;
+        *now = self.system.now().max(*now);
+        live.report(*now, after, |flow| names.name(flow).map(str::to_owned))
     }
 }

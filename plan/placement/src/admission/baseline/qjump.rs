@@ -89,7 +89,7 @@ impl QJump {
             let curves = &member.sketch.curves;
             let shaping: f64 =
                 LINKS.map(|s| shaping_delay(&curves[s], throughputs[level], self.packet)).iter().sum();
-            latencies.push(network[level].map(|delay| delay + shaping + server.base_latency));
+            latencies.push(network[level].map(|delay| delay + shaping + member.base_latency));
         }
         latencies
     }

@@ -110,7 +110,7 @@ impl AdmissionProcedure for Silo {
         let latencies = server.members.iter().map(|member| match undefined {
             Some(undefined) => Err(undefined),
             None if member.sketch.uses_storage => Err(UndefinedLatency::NoBound),
-            None => Ok(member.sketch.shaping + packet + server.base_latency),
+            None => Ok(member.sketch.shaping + packet + member.base_latency),
         });
         latencies.collect()
     }

@@ -106,9 +106,9 @@ impl AdmissionProcedure for SiloPlus {
         for (member, rates) in server.members.iter().zip(&rates) {
             latencies.push(match (undefined, rates) {
                 _ if member.sketch.uses_storage() => Err(UndefinedLatency::NoBound),
-                (_, None) => Ok(packet + server.base_latency),
+                (_, None) => Ok(packet + member.base_latency),
                 (Some(undefined), _) => Err(undefined),
-                (None, Some(rates)) => Ok(packet + server.base_latency + self.shaping(&member.sketch, rates)),
+                (None, Some(rates)) => Ok(packet + member.base_latency + self.shaping(&member.sketch, rates)),
             });
         }
         latencies

@@ -17,7 +17,13 @@ fn slo(percent: f64, latency: f64) -> Slo {
 }
 
 fn applicant<S>(name: &str, latency: f64, sketch: S) -> Applicant<S> {
-    Applicant { name: name.into(), slo: slo(99.9, latency), group: None, sketch: Arc::new(sketch) }
+    Applicant {
+        name: name.into(),
+        slo: slo(99.9, latency),
+        base_latency: 0.0,
+        group: None,
+        sketch: Arc::new(sketch),
+    }
 }
 
 fn curve(points: &[(f64, f64)], sustained: f64) -> ArrivalCurve {
@@ -42,8 +48,7 @@ fn storing() -> StageCurves {
 }
 
 /// No base latency, the whole SLO.
-const LINK: IdenticalServers =
-    IdenticalServers { count: 1, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
+const LINK: IdenticalServers = IdenticalServers { count: 1, slo_factor: 1.0, levels_max: usize::MAX };
 
 /// Jobs of 1 ms into the server at these times (ms), once in 10 s.
 fn traffic(times: &[u64]) -> CircularTrace<Job> {
@@ -248,11 +253,11 @@ proptest! {
         let qjump = QJump { packet: 0.1 * MS, levels: QJumpLevels::Fixed(vec![0.01, 0.03, 0.1, 0.3]) };
         let all: Vec<_> = demands.iter().map(|(d, l)| applicant("", l * MS, d.clone())).collect();
         let keeps = |members: &[&Applicant<StageCurves>], priorities: &[Priority], i: usize| {
-            let server = SharedServer { members, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX };
+            let server = SharedServer { members, slo_factor: 1.0, levels_max: usize::MAX };
             qjump.latencies(&server, priorities)[i].is_ok_and(|l| server.keeps(i, l))
         };
         let levels = |members: &[&Applicant<StageCurves>]| {
-            qjump.priorities(&SharedServer { members, base_latency: 0.0, slo_factor: 1.0, levels_max: usize::MAX })
+            qjump.priorities(&SharedServer { members, slo_factor: 1.0, levels_max: usize::MAX })
         };
         let members: Vec<_> = all.iter().collect();
         let found = levels(&members);

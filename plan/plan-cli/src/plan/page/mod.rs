@@ -6,8 +6,9 @@ pub(crate) mod servers;
 pub(crate) mod tables;
 
 use crate::plan::page::plan_view::PlanView;
+use crate::plan::{comparison, fleet};
 use model::Stage;
-use operation::text::percent;
+use operation::text::{amount, percent};
 use plan::cluster::ClusterProblem;
 use plan::planning::{MethodComparison, PlanRun, PlannedCluster};
 use plot::{Axis, Bars, Block, Bullets, KeyFigure, Page, RowOrder, Status, Unit};
@@ -19,14 +20,20 @@ pub(crate) fn html(run: &PlanRun) -> String {
     let planned = &run.planned;
     let compared = &run.compared;
     let view = PlanView::new(planned);
-    let mut page = Page::new(title(planned)).lead(lead(planned)).section("", [facts(&view)]);
+    let mut page = Page::new(title(planned)).lead(lead(run)).section("", [facts(&view)]);
     if !planned.placement.refused.is_empty() {
         page =
             page.section("Not admitted", tables::refused(&planned.refused(), "why, and what would admit it"));
     }
+    if let Some(prices) = &planned.fleet {
+        page = page.section("Prices", fleet::blocks(planned, prices));
+    }
     page = page
         .section("Servers", servers::blocks(&view))
         .section("Bounds and SLOs", [bounds(&view).into(), composition(&view)]);
+    if let Some(survival) = &run.survival {
+        page = page.section(format!("If a {} fails", survival.fails), tables::failures(survival));
+    }
     if !compared.is_empty() {
         page = page.section("Compared with published methods", comparison(compared, planned));
     }
@@ -45,9 +52,9 @@ fn title(planned: &PlannedCluster) -> String {
     )
 }
 
-fn lead(planned: &PlannedCluster) -> String {
-    let answer = planned.summary();
-    match planned.tightest() {
+fn lead(run: &PlanRun) -> String {
+    let answer = run.summary();
+    match run.planned.tightest() {
         None => format!("{answer}."),
         Some(_) => format!(
             "{answer}. Every admitted workload's tail latency is guaranteed by its limits and priority."
@@ -65,6 +72,10 @@ fn facts(view: &PlanView) -> Block {
         KeyFigure::new(planned.lower_bound.servers.to_string(), "servers needed at least"),
         KeyFigure::new(format!("{admitted} of {all}"), "workloads admitted").status(admitted_status),
     ];
+    if let Some(fleet) = &planned.fleet {
+        facts.push(KeyFigure::new(amount(fleet.price), "price"));
+        facts.push(KeyFigure::new(amount(fleet.price_lower_bound), "price at least"));
+    }
     if let Some(&workload) = view.tightest.first() {
         let label = format!("tightest bound / SLO ({})", view.name(workload));
         facts.push(KeyFigure::new(percent(view.used(workload)), label));
@@ -90,7 +101,9 @@ fn comparison(compared: &[MethodComparison], planned: &PlannedCluster) -> Vec<Bl
         };
         bars = bars.row(name, [first, best].map(|one| one.servers_used as f64));
     }
-    vec![bars.into(), tables::compared(compared, all).into()]
+    let mut blocks = vec![bars.into(), tables::compared(compared, all).into()];
+    blocks.extend(comparison::notes(compared).map(Block::paragraph));
+    blocks
 }
 
 fn bounds(view: &PlanView) -> Bullets {

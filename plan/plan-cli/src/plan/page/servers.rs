@@ -38,9 +38,7 @@ fn burst(view: &PlanView) -> Bars {
 fn table(view: &PlanView) -> Table {
     let mut columns =
         vec![Column::name("server"), Column::number("workloads"), Column::number("worst bound / SLO")];
-    for what in ["load", "reserved"] {
-        columns.extend(["in", "storage", "out"].map(|stage| Column::number(format!("{what} {stage}"))));
-    }
+    columns.extend(["in", "storage", "out"].map(|stage| Column::number(format!("load {stage}"))));
     let mut table = Table::new(columns);
     for (number, server) in view.planned.placement.servers.iter().enumerate() {
         let tightest = server.members.iter().map(|&w| view.used(w)).fold(0.0, f64::max);
@@ -49,9 +47,8 @@ fn table(view: &PlanView) -> Table {
             Cell::number(server.members.len() as f64, Unit::Plain),
             Cell::keyed(percent(tightest), tightest),
         ];
-        for loads in [view.planned.mean_load(server), server.reserved_rate()] {
-            cells.extend(loads.iter().map(|(_, load)| Cell::keyed(percent(*load), *load)));
-        }
+        let loads = view.planned.mean_load(server);
+        cells.extend(loads.iter().map(|(_, load)| Cell::keyed(percent(*load), *load)));
         table.push(cells);
     }
     table

@@ -1,9 +1,10 @@
 //! The numbers behind the charts.
 
 use crate::plan::page::plan_view::PlanView;
+use crate::plan::survival;
 use operation::text::percent;
 use plan::RefusedWorkload;
-use plan::planning::MethodComparison;
+use plan::planning::{MethodComparison, PlanSurvival};
 use plot::{Block, Cell, Column, Status, Table, Unit};
 use units::plural;
 
@@ -70,6 +71,25 @@ fn refused_some(refused: &[RefusedWorkload], why: &str) -> Table {
         ]);
     }
     table
+}
+
+/// Failures of servers: who goes where, and what is not survived.
+pub(super) fn failures(survival: &PlanSurvival) -> Vec<Block> {
+    let headings = ["if this fails", "goes to", "worst slack", "of", "workloads"];
+    let mut table = Table::new(headings.map(Column::text));
+    for failure in &survival.failures {
+        survival::rows(failure, true).into_iter().for_each(|row| table.push(row.map(Cell::text)));
+    }
+    let idle = match survival.idle.as_slice() {
+        [] => "No server is kept idle for failures.".to_owned(),
+        idle => format!("Kept idle for failures: {}.", idle.join(", ")),
+    };
+    let mut blocks = vec![Block::paragraph(idle), table.into()];
+    for failure in &survival.failures {
+        let reasons = survival::not_survived(failure, true);
+        blocks.extend(reasons.into_iter().map(|it| Block::paragraph(format!("Not survived: {it}."))));
+    }
+    blocks
 }
 
 /// Shows the results of other methods, in both orders.

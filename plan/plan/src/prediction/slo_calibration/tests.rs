@@ -44,8 +44,14 @@ fn problem(random: &mut StdRng) -> PredictionProblem {
         let second = window(random);
         jobs.extend(second.into_iter().map(|job| Job { arrival: Nanos(job.arrival.0 + WINDOW), ..job }));
         let traffic = Arc::new(CircularTrace::new(jobs, Nanos(2 * WINDOW)).unwrap());
-        let spec = WorkloadSpec { name: format!("w{number}"), trace: "none".into(), slo };
-        workloads.push(TracedWorkload { spec, group: number, traffic, recorded_from: None });
+        let spec = WorkloadSpec::new(format!("w{number}"), "none".into(), slo);
+        workloads.push(TracedWorkload {
+            spec,
+            group: number,
+            traffic,
+            base_latency: 0.0,
+            recorded_from: None,
+        });
     }
     let network = "125MB/s".parse().unwrap();
     let cluster = ClusterProblem {
@@ -56,6 +62,7 @@ fn problem(random: &mut StdRng) -> PredictionProblem {
         profiles: Vec::new(),
         workloads,
         safety_margin: 1.0,
+        failure_domain: None,
         options: OpenOptions::default(),
         cached: false,
         origin: "test".into(),

@@ -22,10 +22,18 @@ pub enum Mistake {
     KeepsCountersIdentity,
     /// The controller counts what reports say as if it was new.
     CountsWholeReports,
+    /// The controller takes chunks of burst curves that come again for those of another proxy.
+    ReadsChunksAnew,
+    /// The controller says that a renewal is enforced when it is decided.
+    PromisesAtRenewal,
+    /// The controller takes a renewal for one that gives back.
+    GivesBackUnasked,
+    /// An agent loses chunks of burst curves that the controller then believes to have.
+    LosesChunks,
 }
 
 impl Mistake {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::ReportsTooSoon,
         Self::AppliesLateMessages,
         Self::ForgetsAtRestart,
@@ -35,5 +43,9 @@ impl Mistake {
         Self::BelievesOldReports,
         Self::KeepsCountersIdentity,
         Self::CountsWholeReports,
+        Self::ReadsChunksAnew,
+        Self::PromisesAtRenewal,
+        Self::GivesBackUnasked,
+        Self::LosesChunks,
     ];
 }

@@ -6,9 +6,10 @@
 
 mod agents;
 mod control;
+mod renewals;
 mod tenants;
 
-use super::count::ToldRequests;
+use super::count::{ToldCurves, ToldRequests};
 use super::host::{SimulatedHost, SimulatedProxy};
 use super::judge::{InForce, Judge};
 use super::mistake::Mistake;
@@ -80,8 +81,15 @@ pub struct WorldReport {
     pub refused: u64,
     pub without_order: u64,
     pub promised: u64,
+    /// Renewals that made a promise larger, in force.
+    pub renewed: u64,
+    pub given_back: u64,
+    pub kept: u64,
+    pub renewals_withdrawn: u64,
     /// Number of requests that controllers have counted.
     pub counted: u64,
+    /// Number of requests of which controllers had burst curves.
+    pub curved: u64,
     /// Time from the last fault until everything was enforced, nanoseconds.
     pub converged_ns: u64,
     pub log: Vec<String>,
@@ -117,6 +125,9 @@ enum Happening {
     TenantActs {
         ask: usize,
     },
+    TenantRenews {
+        ask: usize,
+    },
     HostIsCutOff,
     ClockSteps,
     /// An assignment that took effect late, by mistake.
@@ -145,6 +156,14 @@ enum Message {
     Remove {
         ask: usize,
     },
+    Renew {
+        ask: usize,
+        number: u64,
+    },
+    AskRenewal {
+        ask: usize,
+        number: u64,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -153,7 +172,23 @@ enum Reply {
     Refused,
     Standing { id: u64, standing: Standing },
     Removed,
+    Renewal { number: u64, answer: RenewalReply },
     Nothing,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum RenewalReply {
+    /// Renewed by the event of this position.
+    Renewed {
+        seq: u64,
+    },
+    Kept,
+    /// Position of the latest renewal, and whether all hosts are known to enforce it.
+    Standing {
+        renewed_by: Option<u64>,
+        is_enforced: bool,
+        is_renewing: bool,
+    },
 }
 
 /// A tenant with one workload.
@@ -161,6 +196,9 @@ enum Reply {
 struct Ask {
     request: WorkloadRequest,
     phase: AskPhase,
+    /// Number of renewals that were asked for.
+    renewals: u64,
+    renewing: Option<renewals::Renewing>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -193,6 +231,8 @@ struct World {
     judge: Judge,
     /// Requests that the running controller was told of, by server.
     told: BTreeMap<String, ToldRequests>,
+    /// Burst curves that the running controller was told of, by server.
+    told_curves: BTreeMap<String, ToldCurves>,
     mistake: Option<Mistake>,
     is_logged: bool,
     report: WorldReport,
@@ -252,6 +292,14 @@ fn summary(recorded: &RecordedEvent) -> String {
         }
         Event::Applied { host, epoch } => format!("{host} applied {epoch}"),
         Event::Regressed { host, epoch } => format!("{host} regressed to {epoch}"),
+        Event::WorkloadRenewed(renewal) => format!(
+            "renewed {}, gives back {}: {}; {}",
+            renewal.request.full_name(),
+            renewal.gives_back,
+            renewal.reason,
+            change(&renewal.change)
+        ),
+        Event::RenewalRefused { request, reason } => format!("kept {}: {reason}", request.full_name()),
         _ => "another event".to_owned(),
     };
     format!("{:>4} {text}", recorded.seq)
@@ -298,6 +346,7 @@ impl World {
                 ..Judge::default()
             },
             told: BTreeMap::new(),
+            told_curves: BTreeMap::new(),
             mistake,
             is_logged,
             report: WorldReport { seed, ..WorldReport::default() },
@@ -374,7 +423,7 @@ impl World {
             key: Some(format!("key-{number}")),
             footprints: BTreeMap::from([(CLASS.to_owned(), footprint)]),
         };
-        self.asks.push(Ask { request, phase: AskPhase::Requesting });
+        self.asks.push(Ask { request, phase: AskPhase::Requesting, renewals: 0, renewing: None });
     }
 
     fn run(&mut self) -> Result<(), String> {
@@ -419,6 +468,7 @@ impl World {
             Happening::HostStarts { host } => self.host_starts(host)?,
             Happening::ControllerStarts => self.controller_starts()?,
             Happening::TenantActs { ask } => self.tenant_acts(ask),
+            Happening::TenantRenews { ask } => self.tenant_renews(ask),
             Happening::HostIsCutOff => {
                 let host = self.dice.random_range(0..self.hosts.len());
                 self.count(Fault::HostCutOff);
@@ -490,7 +540,7 @@ impl World {
         let Some(controller) = &self.controller else { return false };
         let state = controller.state();
         let is_quiet = |ask: &Ask| matches!(ask.phase, AskPhase::Using { .. } | AskPhase::Ended);
-        self.asks.iter().all(is_quiet)
+        self.asks.iter().all(|ask| is_quiet(ask) && ask.renewing.is_none())
             && state.servers().all(|server| server.is_settled)
             && state.workloads().all(|(id, _)| state.standing(id) == Standing::Enforced)
             && self.hosts.iter().all(|host| {

@@ -86,16 +86,27 @@ impl World {
                     proxy.restart();
                 }
                 for workload in &part.policy.workloads {
-                    proxy.serve(&workload.name, self.traffic_dice.random_range(0..50));
+                    let scale = traffic_scale(&workload.name);
+                    proxy.serve(&workload.name, self.traffic_dice.random_range(0..50), scale, self.now);
                 }
             }
-            let proxy = &self.hosts[host].proxies[&part.server];
+            let own = &mut self.hosts[host];
+            let agent = own.agent.as_ref().expect("it reports");
+            let proxy = own.proxies.get_mut(&part.server).expect("it is there");
+            let mut curves = proxy.curves(self.now, agent.curves_known(&part.server));
+            if self.mistake == Some(Mistake::LosesChunks)
+                && let Some(report) = &mut curves
+                && report.chunks.len() > 1
+            {
+                report.chunks.remove(0);
+            }
             let life = if self.mistake == Some(Mistake::KeepsCountersIdentity) { 0 } else { proxy.life };
             let counters = format!("{}-{life}", part.server);
             let workloads = proxy.workloads.values().cloned().collect();
             lives.push(proxy.life);
             let server = part.server;
-            observations.push(ServerObservation { server, counters, workloads, ..Default::default() });
+            let observation = ServerObservation { server, counters, workloads, curves, ..Default::default() };
+            observations.push(observation);
         }
         (observations, lives)
     }
@@ -200,4 +211,10 @@ impl World {
         let next = self.hosts[host].agent.as_mut().expect("it runs").answered(answer, abilities);
         self.begin(host, next);
     }
+}
+
+/// Work of the requests of a workload: some send next to nothing, and some more than their trace.
+fn traffic_scale(name: &str) -> u64 {
+    const SCALES: [u64; 3] = [1, 10_000, 40_000];
+    SCALES[name.bytes().map(usize::from).sum::<usize>() % SCALES.len()]
 }

@@ -8,6 +8,7 @@ use controller::{
     Command, Controller, DecisionAnswer, EVENT_VERSION, Event, RecordedEvent, ReportOutcome, Standing,
     WorkloadRequest,
 };
+use model::Stage;
 use rand::RngExt as _;
 
 impl World {
@@ -20,6 +21,7 @@ impl World {
     pub(super) fn controller_starts(&mut self) -> Result<(), String> {
         self.runs += 1;
         self.told.clear();
+        self.told_curves.clear();
         let mut controller = Controller::new(self.runs);
         for recorded in &self.history {
             controller.apply(recorded).map_err(|error| format!("restart: {error}"))?;
@@ -72,6 +74,11 @@ impl World {
                 self.controller_is_told(host, life, round, &report, &proxies)
             }
             Message::Request { ask } => self.controller_decides(ask),
+            Message::Renew { ask, number } => self.controller_renews(ask, number),
+            Message::AskRenewal { ask, number } => {
+                self.controller_tells_renewal(ask, number);
+                Ok(())
+            }
             Message::Ask { ask } => {
                 if let AskPhase::Waiting { id } = self.asks[ask].phase {
                     let standing = self.controller.as_ref().expect("it runs").state().standing(id);
@@ -183,6 +190,20 @@ impl World {
         Ok(())
     }
 
+    /// Notes the burst curves of a report that counts.
+    fn note_curves(&mut self, host: usize, report: &AgentReport, proxies: &[u64]) {
+        let state = self.controller.as_ref().expect("it runs").state();
+        for (observation, life) in report.observations.iter().zip(proxies) {
+            let server = &observation.server;
+            let id = |name: &str| {
+                let mut own = state.workloads().filter(|(_, workload)| workload.server == *server);
+                own.find(|(_, workload)| workload.request.full_name() == name).map(|(id, _)| id)
+            };
+            let told = self.told_curves.entry(server.clone()).or_default();
+            told.note(*life, observation, &self.hosts[host].proxies[server], id);
+        }
+    }
+
     /// Lets the controller count the requests of a report, and compares its counts with those of the hosts. Returns false
     /// if it ended.
     fn controller_observes(
@@ -199,7 +220,15 @@ impl World {
                 self.told.entry(observation.server.clone()).or_default().note(*life, observation);
             }
         }
+        if is_latest {
+            self.note_curves(host, report, proxies);
+        }
         let mut report = report.clone();
+        if self.mistake == Some(Mistake::ReadsChunksAnew) {
+            for curves in report.observations.iter_mut().filter_map(|of| of.curves.as_mut()) {
+                curves.identity = format!("{} at {}", curves.identity, self.now);
+            }
+        }
         if self.mistake == Some(Mistake::CountsWholeReports) {
             for observation in &mut report.observations {
                 observation.counters = format!("{} at {}", observation.counters, self.now);
@@ -212,7 +241,7 @@ impl World {
         for (id, workload) in state.workloads().filter(|_| is_latest) {
             let Some(told) = self.told.get(&workload.server) else { continue };
             let full = workload.request.full_name();
-            let counted = controller.observations().of(id, workload, now).total.requests;
+            let counted = controller.observations().of(state, id, workload, now).total.requests;
             let expected = told.expected(&full);
             let served =
                 self.hosts.iter().find_map(|host| host.proxies.get(&workload.server)?.served.get(&full));
@@ -222,6 +251,15 @@ impl World {
                 ));
             }
             self.report.counted = self.report.counted.max(counted);
+            let told = self.told_curves.get(&workload.server).and_then(|told| told.expected(id));
+            let held = controller.observations().live_curves(state, id, workload, now);
+            let held = held.map(|curves| (curves.requests(), curves.envelope(Stage::Storage).clone()));
+            if held != told {
+                return Err(format!(
+                    "curves: the controller has {held:?} of {full}, and was told of {told:?}"
+                ));
+            }
+            self.report.curved = self.report.curved.max(held.map_or(0, |(requests, _)| requests));
         }
         self.commit(verdicts)
     }

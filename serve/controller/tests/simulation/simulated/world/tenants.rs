@@ -12,6 +12,7 @@ impl World {
             AskPhase::Waiting { .. } => Message::Ask { ask },
             AskPhase::Using { id, until } if self.now >= until => {
                 self.judge.promises.remove(&id);
+                self.asks[ask].renewing = None;
                 self.asks[ask].phase = AskPhase::Removing;
                 Message::Remove { ask }
             }
@@ -49,11 +50,15 @@ impl World {
                         };
                         self.judge.promises.insert(id, promise);
                         self.report.promised += 1;
+                        self.plan_renewals(ask);
                         return self.judge_now();
                     }
                     Standing::Gone => self.asks[ask].phase = AskPhase::Ended,
                     Standing::Pending | Standing::Advised => {}
                 }
+            }
+            (AskPhase::Using { id, .. }, Reply::Renewal { number, answer }) => {
+                return self.tenant_reads_renewal(ask, id, number, answer);
             }
             (AskPhase::Removing, Reply::Removed) => self.asks[ask].phase = AskPhase::Ended,
             _ => {}
