@@ -465,7 +465,7 @@ fn the_unit_has_the_two_capabilities_and_an_option_that_is_there() {
     let value = |key: &str| unit.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
     assert_eq!(value("AmbientCapabilities"), Some("CAP_BPF CAP_PERFMON"));
     assert_eq!(value("CapabilityBoundingSet"), Some("CAP_BPF CAP_PERFMON"));
-    let command = value("ExecStart").and_then(|line| line.strip_prefix("/usr/local/bin/tailwright "));
+    let command = value("ExecStart").and_then(|line| line.strip_prefix("/usr/bin/tailwright "));
     let args: Vec<&str> = command.expect("the program").split(' ').chain(["--duration", "0s"]).collect();
     // The time is refused after all else was understood.
     let outcome = Folder::new().run(&args).expect_code(2);
@@ -473,7 +473,7 @@ fn the_unit_has_the_two_capabilities_and_an_option_that_is_there() {
     let Some(analyze) = testkit::program("systemd-analyze") else { return };
     let folder = Folder::new();
     let copy = folder.join("tailwright-observe.service");
-    let here = unit.replace("/usr/local/bin/tailwright", env!("CARGO_BIN_EXE_tailwright"));
+    let here = unit.replace("/usr/bin/tailwright", env!("CARGO_BIN_EXE_tailwright"));
     std::fs::write(&copy, here).expect("it is ours");
     let verified = Command::new(analyze).arg("verify").arg(&copy).output().expect("it runs");
     let said = String::from_utf8_lossy(&verified.stderr);

@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A certificate that an authority of its own has signed, in a folder.
 pub struct Certificate {
@@ -88,12 +89,19 @@ impl Nginx {
         self.child.id()
     }
 
-    /// Returns the lines of the access log, `HTTP/2.0 200` each, and empties it.
-    pub fn take_log(&self) -> Vec<String> {
+    /// Returns the lines of the access log, `HTTP/2.0 200` each, once there are `expected`, or after five seconds
+    /// those that there are, and empties it. A line is written after its answer was sent.
+    pub fn take_log(&self, expected: usize) -> Vec<String> {
         let path = self.folder.path().join("access");
-        let text = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, "").unwrap();
-        text.lines().map(str::to_owned).collect()
+        let end = Instant::now() + Duration::from_secs(5);
+        loop {
+            let text = std::fs::read_to_string(&path).unwrap();
+            if text.lines().count() >= expected || Instant::now() >= end {
+                std::fs::write(&path, "").unwrap();
+                return text.lines().map(str::to_owned).collect();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Bytes that were stored by PUT below `/put/`.
