@@ -23,6 +23,9 @@ pub struct Cluster {
     /// Kinds of server, tried in this order.
     #[serde(rename = "server", default)]
     pub servers: Vec<ServerClass>,
+    /// Hosts of clients, whose links bounds count; empty if they count none.
+    #[serde(rename = "host", default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<ClientHost>,
     /// Workloads, in order of arrival.
     #[serde(rename = "workload", default)]
     pub workloads: Vec<WorkloadSpec>,
@@ -91,6 +94,19 @@ impl ServerClass {
     }
 }
 
+/// A host from which requests of workloads come, with a link in each direction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClientHost {
+    /// The name, which no other host has.
+    pub name: String,
+    /// Link bandwidth in each direction.
+    pub network: ByteRate,
+    /// The most bytes that a link sends without looking for others.
+    #[serde(default = "default_packet")]
+    pub packet: Bytes,
+}
+
 /// Default maximum request size of NFS clients.
 fn default_best_effort_request() -> Bytes {
     Bytes(1 << 20)
@@ -130,11 +146,23 @@ pub struct WorkloadSpec {
     /// Group of workloads that are all on the same server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub together: Option<String>,
+    /// Name of the host from which its requests come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
 }
 
 impl WorkloadSpec {
     /// Creates a workload that may be placed anywhere.
     pub fn new(name: impl Into<String>, trace: PathBuf, slo: Slo) -> Self {
-        Self { name: name.into(), trace, slo, size: None, on: Vec::new(), apart: None, together: None }
+        Self {
+            name: name.into(),
+            trace,
+            slo,
+            size: None,
+            on: Vec::new(),
+            apart: None,
+            together: None,
+            host: None,
+        }
     }
 }

@@ -18,7 +18,7 @@ mod stage;
 mod verdict;
 
 pub use circular_trace::{Arrives, CircularTrace, CircularTraceError};
-pub use cluster::{Cluster, DEFAULT_SAFETY_MARGIN, FRAME, ServerClass, WorkloadSpec};
+pub use cluster::{ClientHost, Cluster, DEFAULT_SAFETY_MARGIN, FRAME, ServerClass, WorkloadSpec};
 pub use error::{Blame, OperationError};
 pub use job::Job;
 pub use latency_model::{
@@ -28,8 +28,8 @@ pub use name::{NAME_EXPECTED, is_usable_name};
 pub use observations::{Observation, Observations, RequestOutcome};
 pub use policy::{
     CHANNELS_MAX, Condition, ConditionDifference, ConditionRow, ConditionUnit, ConditionValue, LINK_BURST_S,
-    PRIORITY_LEVELS, Policy, PolicyError, PolicyPlacement, PolicyServer, PolicyWorkload, RateLimit, Safety,
-    ServerConditions, ServerEnforcement, StageLimit, UnsafeDirection,
+    PRIORITY_LEVELS, Policy, PolicyClient, PolicyError, PolicyHost, PolicyPlacement, PolicyServer,
+    PolicyWorkload, RateLimit, Safety, ServerConditions, ServerEnforcement, StageLimit, UnsafeDirection,
 };
 pub use request::{Op, Request};
 pub use slo::Slo;

@@ -16,14 +16,14 @@ pub use conditions::{
 pub use enforcement::{CHANNELS_MAX, LINK_BURST_S, ServerEnforcement};
 pub use error::PolicyError;
 pub(crate) use error::{POLICY_FORMAT, POLICY_VERSION};
-use error::{READ_VERSIONS, UNVERSIONED_FORMAT, VERSION_WITHOUT_ALLOWANCES};
+use error::{READ_VERSIONS, UNVERSIONED_FORMAT, VERSION_WITH_HOSTS, VERSION_WITHOUT_ALLOWANCES};
 pub use limit::{RateLimit, StageLimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use workload::PolicyWorkloadDocument;
-pub use workload::{PolicyPlacement, PolicyServer, PolicyWorkload};
+pub use workload::{PolicyClient, PolicyHost, PolicyPlacement, PolicyServer, PolicyWorkload};
 
 /// Number of priority levels of workloads: HTB has eight, and the last is for traffic without a workload.
 pub const PRIORITY_LEVELS: usize = 7;
@@ -45,6 +45,8 @@ pub struct Policy {
     pub policy_name: String,
     /// Servers in use, in the order in which they were filled.
     pub servers: Vec<PolicyServer>,
+    /// Hosts of clients whose links bounds count; empty if they count none.
+    pub hosts: Vec<PolicyHost>,
     /// Every requested workload, admitted or not, in the order of the request.
     pub workloads: Vec<PolicyWorkload>,
     /// True if read from a document of version 1 for several channels: its bursts include the allowances.
@@ -62,8 +64,22 @@ impl Policy {
         servers: Vec<PolicyServer>,
         workloads: Vec<PolicyWorkload>,
     ) -> Result<Self, PolicyError> {
-        soundness::check(&servers, &workloads)?;
-        Ok(Self { policy_name: method.into(), servers, workloads, is_of_version_1: false })
+        Self::with_hosts(method, servers, Vec::new(), workloads)
+    }
+
+    /// Creates a policy whose bounds count the links of client hosts.
+    ///
+    /// # Errors
+    ///
+    /// As [`Policy::new`], or when a workload is on a host that is not there.
+    pub fn with_hosts(
+        method: impl Into<String>,
+        servers: Vec<PolicyServer>,
+        hosts: Vec<PolicyHost>,
+        workloads: Vec<PolicyWorkload>,
+    ) -> Result<Self, PolicyError> {
+        soundness::check(&servers, &hosts, &workloads)?;
+        Ok(Self { policy_name: method.into(), servers, hosts, workloads, is_of_version_1: false })
     }
 
     /// Returns the admitted workloads with the latencies of their SLOs, for services that serve these
@@ -168,17 +184,24 @@ struct PolicyDocument {
     policy_name: String,
     /// Servers in use, in the order in which they were filled.
     servers: Vec<PolicyServer>,
+    /// Hosts of clients whose links bounds count.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    hosts: Vec<PolicyHost>,
     /// Every requested workload, admitted or not.
     workloads: Vec<PolicyWorkloadDocument>,
 }
 
 impl From<Policy> for PolicyDocument {
     fn from(policy: Policy) -> Self {
-        let version = if policy.is_of_version_1 { VERSION_WITHOUT_ALLOWANCES } else { POLICY_VERSION };
+        let version = match policy {
+            Policy { is_of_version_1: true, .. } => VERSION_WITHOUT_ALLOWANCES,
+            Policy { ref hosts, .. } if !hosts.is_empty() => VERSION_WITH_HOSTS,
+            _ => POLICY_VERSION,
+        };
         let format = POLICY_FORMAT.to_owned();
-        let Policy { policy_name, servers, workloads, .. } = policy;
+        let Policy { policy_name, servers, hosts, workloads, .. } = policy;
         let workloads = workloads.into_iter().map(Into::into).collect();
-        Self { format, version: Some(version), policy_name, servers, workloads }
+        Self { format, version: Some(version), policy_name, servers, hosts, workloads }
     }
 }
 
@@ -186,7 +209,7 @@ impl TryFrom<PolicyDocument> for Policy {
     type Error = PolicyError;
 
     fn try_from(document: PolicyDocument) -> Result<Self, PolicyError> {
-        let PolicyDocument { format, version, policy_name, servers, workloads } = document;
+        let PolicyDocument { format, version, policy_name, servers, hosts, workloads } = document;
         let is_of_version_1 = match (format.as_str(), version) {
             (UNVERSIONED_FORMAT, None) => true,
             (POLICY_FORMAT, Some(known)) if READ_VERSIONS.contains(&known) => {
@@ -198,7 +221,10 @@ impl TryFrom<PolicyDocument> for Policy {
         for workload in workloads {
             sound.push(workload.try_into()?);
         }
-        let policy = Self::new(policy_name, servers, sound)?;
+        if !hosts.is_empty() && version != Some(VERSION_WITH_HOSTS) {
+            return Err(PolicyError::HostsBeforeVersion4);
+        }
+        let policy = Self::with_hosts(policy_name, servers, hosts, sound)?;
         let mut limits = policy.workloads.iter().flat_map(|workload| &workload.limits);
         if is_of_version_1 && limits.any(|limit| limit.allowance_work > 0.0) {
             return Err(PolicyError::AllowanceInVersion1);

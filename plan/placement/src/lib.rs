@@ -21,6 +21,7 @@ pub mod admission;
 mod advice;
 mod begun;
 mod chain;
+mod clients;
 mod dual_feasible;
 mod effort;
 mod levels;
@@ -40,6 +41,7 @@ mod testing;
 
 pub use advice::{ClassInputs, ClassVariant, RefusedPlace, SuggestedChange, advise, place_refused};
 pub use calculus::{DeviceQueue, EnforcedClass};
+pub use clients::{ClientLinks, ClientPlace, HOLD_UP_SHARE, PlanningHost, client_links};
 pub use effort::SearchEffort;
 pub use levels::WorkloadLimits;
 pub use limiters::{enforceable_limiters, limiters};

@@ -134,13 +134,14 @@ fn least_loads<'a>(
 /// Raises bursts until no bucket loses tokens while its member is held up. If there are no such bursts,
 /// leaves those of the last round, which the verification refuses.
 pub(crate) fn raise_bursts(
+    stages: &[Stage],
     levels: &[PriorityLevel],
     members: &[usize],
     (begun, packet): (f64, f64),
     limits: &mut [WorkloadLimits],
 ) {
     let position = |workload: usize| members.iter().position(|&m| m == workload).expect("a member");
-    for stage in [Stage::NetworkIn, Stage::NetworkOut] {
+    for &stage in stages {
         for _ in 0..ROUNDS_MAX {
             let loads = least_loads(levels, stage, (begun, packet), &|w| &limits[position(w)], |_| false);
             let mut is_raised = false;
@@ -197,7 +198,7 @@ mod tests {
                 .collect();
             let members: Vec<usize> = (0..count).collect();
             if is_raised {
-                raise_bursts(&levels_of(&sizes, None), &members, (begun, packet), &mut limits);
+                raise_bursts(&[STAGE], &levels_of(&sizes, None), &members, (begun, packet), &mut limits);
             }
             let loads = |absent| link_loads(&levels_of(&sizes, absent), STAGE, (begun, packet), &|w| &limits[w]);
             let before = loads(None);

@@ -34,17 +34,19 @@ const PRECISION: f64 = 1e-6;
 
 /// Returns a bound for placements whose limits `method` chooses. It serves levels in order of arrival, as in
 /// Eq. 5.5 and in placements by [`LimitMethod::Exact`]. If members of a level take turns on a link, the other
-/// methods may promise less, and the bound is not proven for them.
+/// methods may promise less, and the bound is not proven for them. What workloads wait on the links of their hosts counts
+/// as nothing, because other limits there may make it shorter.
 pub fn lower_bound(problem: &PlanningProblem, method: LimitMethod) -> LowerBound {
     let fits_alone = |w: usize, class: usize| {
         problem.rules.allows_class(w, class) && method.assess(problem, class, &[w]).is_ok()
     };
+    let links = problem.without_clients();
     let shares = match method {
         LimitMethod::Exact | LimitMethod::Knee | LimitMethod::Average(_) => {
-            vec![shares_by_class(problem, LatencyConstraint::Outer, fits_alone)]
+            vec![shares_by_class(&links, LatencyConstraint::Outer, fits_alone)]
         }
-        LimitMethod::Relaxed => vec![shares_by_class(problem, LatencyConstraint::OuterRelaxed, fits_alone)],
-        LimitMethod::EffectiveEven | LimitMethod::EffectiveBest => reserved_shares(problem, method),
+        LimitMethod::Relaxed => vec![shares_by_class(&links, LatencyConstraint::OuterRelaxed, fits_alone)],
+        LimitMethod::EffectiveEven | LimitMethod::EffectiveBest => reserved_shares(&links, method),
     };
     let mut fractional = 0.0_f64;
     let mut undivided = 0;

@@ -2,9 +2,11 @@
 //! class. Files, traces and units are left behind here; what the numbers are fractions of is said by
 //! [`Normalisation`](crate::Normalisation).
 
+use crate::clients::{ClientPlace, HOLD_UP_SHARE};
 use crate::rules::PlacementRules;
 use calculus::{ArrivalCurve, EnforcedClass, round_up};
 use model::{PerStage, Slo, Stage};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use units::Seconds;
@@ -70,6 +72,15 @@ impl WorkloadOnClass {
             })
     }
 
+    /// Returns the workload as it looks on links with no storage behind them.
+    #[must_use]
+    pub fn without_storage(mut self) -> Self {
+        self.curves[Stage::Storage] = ArrivalCurve::from_limits(&[(0.0, 0.0)]);
+        self.mean_rate[Stage::Storage] = 0.0;
+        self.largest_request = 0.0;
+        self
+    }
+
     /// Adds the latency of the idle storage stack, by its profile, for requests up to the workload's largest.
     #[must_use]
     pub fn with_base_latency(mut self, profile: &StorageProfile) -> Self {
@@ -130,8 +141,24 @@ pub struct PlanningProblem {
     pub slo_factor: f64,
     /// Rules on where workloads may go.
     pub rules: PlacementRules,
+    /// The place of each workload on the links of its client host; empty if bounds count none.
+    pub clients: Vec<ClientPlace>,
+    /// Where links are shaped and where switches serve them.
+    shapers: LinkShapers,
     /// The curves cut to the bursts that the workload's own SLO allows, by class and then workload.
     relevant_curves: Vec<Vec<PerStage<ArrivalCurve>>>,
+}
+
+/// Which links of a server are shaped by its own kind of host, with turns among equals and buckets that may lose tokens; at
+/// the others a switch serves what shapers elsewhere have let pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LinkShapers {
+    /// One shaper on each link of a server.
+    BothLinks,
+    /// Clients' hosts shape requests, the server its answers.
+    Server,
+    /// The problem is about a host of clients: it shapes requests, servers their answers.
+    ClientHost,
 }
 
 /// Why classes and workloads make no planning problem: a name is given twice.
@@ -187,13 +214,88 @@ impl PlanningProblem {
             max_rate,
             slo_factor,
             rules,
+            clients: Vec::new(),
+            shapers: LinkShapers::BothLinks,
             relevant_curves: Vec::new(),
         };
-        for class in 0..problem.classes.len() {
-            let curves = (0..problem.workloads.len()).map(|w| problem.cut_curves(w, class)).collect();
-            problem.relevant_curves.push(curves);
-        }
+        problem.cut_all_curves();
         Ok(problem)
+    }
+
+    fn cut_all_curves(&mut self) {
+        let mut relevant_curves = Vec::with_capacity(self.classes.len());
+        for class in 0..self.classes.len() {
+            relevant_curves.push((0..self.workloads.len()).map(|w| self.cut_curves(w, class)).collect());
+        }
+        self.relevant_curves = relevant_curves;
+    }
+
+    /// The problem with workloads whose requests come over these links, one place for each workload.
+    ///
+    /// # Panics
+    /// When there is not one place for each workload.
+    #[must_use]
+    pub fn with_clients(mut self, clients: Vec<ClientPlace>) -> Self {
+        assert_eq!(clients.len(), self.workloads.len(), "one place per workload");
+        self.clients = clients;
+        self.shapers = LinkShapers::Server;
+        self.cut_all_curves();
+        self
+    }
+
+    /// The problem without what its workloads wait on the links of their hosts: servers are no worse there.
+    pub(crate) fn without_clients(&self) -> Cow<'_, Self> {
+        if self.clients.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut changed = Self { clients: Vec::new(), shapers: LinkShapers::BothLinks, ..self.clone() };
+        changed.cut_all_curves();
+        Cow::Owned(changed)
+    }
+
+    /// The problem of a host of clients: it shapes network-in, and its network-out is served by a switch.
+    pub(crate) fn of_client_host(self) -> Self {
+        Self { shapers: LinkShapers::ClientHost, ..self }
+    }
+
+    /// Returns the network stages at which the host that the problem is about shapes a link.
+    pub(crate) fn shaped_stages(&self) -> &'static [Stage] {
+        match self.shapers {
+            LinkShapers::BothLinks => &[Stage::NetworkIn, Stage::NetworkOut],
+            LinkShapers::Server => &[Stage::NetworkOut],
+            LinkShapers::ClientHost => &[Stage::NetworkIn],
+        }
+    }
+
+    /// Returns the network stage whose traffic a shaper elsewhere has let pass, if there is one.
+    pub(crate) fn stage_shaped_elsewhere(&self) -> Option<Stage> {
+        match self.shapers {
+            LinkShapers::BothLinks => None,
+            LinkShapers::Server => Some(Stage::NetworkIn),
+            LinkShapers::ClientHost => Some(Stage::NetworkOut),
+        }
+    }
+
+    /// Returns the longest time for which others keep the link from a workload where a shaper elsewhere holds its bucket,
+    /// seconds.
+    pub(crate) fn held_up_elsewhere(&self, workload: usize) -> f64 {
+        match self.shapers {
+            LinkShapers::BothLinks => 0.0,
+            LinkShapers::Server => self.clients[workload].served().map_or(0.0, |links| links.held_up),
+            LinkShapers::ClientHost => self.workloads[workload].slo.latency.0 * HOLD_UP_SHARE,
+        }
+    }
+
+    /// Returns the longest time for which others may keep the link of a server's answers from a workload without its host's
+    /// bucket losing tokens, seconds.
+    pub(crate) fn hold_up_max(&self, workload: usize) -> f64 {
+        let links = self.clients.get(workload).and_then(ClientPlace::served);
+        links.map_or(f64::INFINITY, |links| links.hold_up_max)
+    }
+
+    /// Returns the longest delay of a workload on the links of its client host, seconds.
+    pub(crate) fn client_delay(&self, workload: usize) -> f64 {
+        self.clients.get(workload).map_or(0.0, ClientPlace::delay)
     }
 
     /// The workload's curves on a class, cut to the bursts that its own SLO allows.
@@ -269,6 +371,7 @@ impl PlanningProblem {
             prices: self.prices.clone(),
             workloads: workloads.iter().map(|&w| self.workloads[w].clone()).collect(),
             rules: PlacementRules::default(),
+            clients: workloads.iter().filter_map(|&w| self.clients.get(w).cloned()).collect(),
             relevant_curves,
             ..*self
         }
@@ -322,10 +425,12 @@ impl PlanningProblem {
     }
 
     /// Returns the time of a workload's largest request on an idle server beyond its share of the device, seconds: the
-    /// latency of the idle storage stack and, if they count, its service on one channel and the proxy.
+    /// latency of the idle storage stack, the delay on the links of its client host and, if they count, its service on one
+    /// channel and the proxy.
     pub(crate) fn time_on_idle_server(&self, workload: usize, class: usize) -> f64 {
         let enforced = self.classes[class].enforced;
         self.base_latency(workload, class)
+            + self.client_delay(workload)
             + enforced.map_or(0.0, |enforced| enforced.own_time(self.largest_request(workload, class)))
     }
 

@@ -26,6 +26,8 @@ pub struct Guarantee {
     pub own_service: f64,
     /// Processing time of the proxy, seconds.
     pub proxy: f64,
+    /// Delay on the links of the workload's client host, seconds; 0 if bounds count none.
+    pub client: f64,
     /// The sum of all of these, rounded up, seconds.
     pub total: f64,
 }
@@ -118,11 +120,19 @@ impl PlannedServer {
         let Some(class) = problem.classes[self.class].enforced else { return Vec::new() };
         let blocking = problem.blocking(self.class, &self.members, self.queue);
         let mut loads = Vec::new();
-        for stage in [Stage::NetworkIn, Stage::NetworkOut] {
+        for &stage in problem.shaped_stages() {
             let begun = (blocking[stage], class.packet);
             loads.push((stage, link_loads(levels, stage, begun, &|w| self.limits_of(w))));
         }
         loads
+    }
+
+    /// Returns each member with the longest time for which others keep a shaped link from it, seconds; empty if the class
+    /// does not count it.
+    pub(crate) fn held_up(&self, problem: &PlanningProblem, stage: Stage) -> Vec<(usize, f64)> {
+        let loads = self.link_loads(problem, &self.priority_levels(problem)).into_iter();
+        let of_stage = loads.filter(|(shaped, _)| *shaped == stage).flat_map(|(_, loads)| loads);
+        of_stage.map(|load| (load.workload, load.held_up)).collect()
     }
 
     /// Returns each workload's contribution to the load that bounds a member's delay at a stage, in order of
@@ -175,11 +185,17 @@ impl PlannedServer {
     /// Raises bursts on links until no tokens are lost, if that is possible.
     #[must_use]
     fn with_lasting_bursts(mut self, problem: &PlanningProblem) -> Self {
+        if let Some(stage) = problem.stage_shaped_elsewhere() {
+            for (&workload, limits) in self.members.iter().zip(&mut self.limits) {
+                let least = limits[stage].rate * problem.held_up_elsewhere(workload);
+                limits[stage].burst = limits[stage].burst.max(round_up(least));
+            }
+        }
         if let Some(class) = problem.classes[self.class].enforced {
             let blocking = problem.blocking(self.class, &self.members, self.queue);
             let begun = (blocking[Stage::NetworkIn], class.packet);
             let levels = self.priority_levels(problem);
-            raise_bursts(&levels, &self.members, begun, &mut self.limits);
+            raise_bursts(problem.shaped_stages(), &levels, &self.members, begun, &mut self.limits);
         }
         self
     }
@@ -195,7 +211,8 @@ impl PlannedServer {
             let own_service = class.enforced.map_or(0.0, |_| own_service);
             let base = problem.base_latency(workload, self.class);
             let shaped = shaping.iter().map(|(_, d)| d).sum::<f64>();
-            let total = round_up(queueing.total + base + own_service + proxy + shaped);
+            let client = problem.client_delay(workload);
+            let total = round_up(queueing.total + base + own_service + proxy + shaped + client);
             guarantees.push(Guarantee {
                 workload,
                 priority,
@@ -204,6 +221,7 @@ impl PlannedServer {
                 base,
                 own_service,
                 proxy,
+                client,
                 total,
             });
         }
@@ -256,9 +274,20 @@ impl PlannedServer {
             }
         }
         for (stage, loads) in self.link_loads(problem, &self.priority_levels(problem)) {
-            if let Some(member) = loads.iter().find(|it| it.loses_tokens && is_promised(it.workload)) {
+            let loses_tokens =
+                |it: &LinkLoad| it.loses_tokens || it.held_up > problem.hold_up_max(it.workload);
+            if let Some(member) = loads.iter().find(|it| loses_tokens(it) && is_promised(it.workload)) {
                 let slo = problem.workloads[member.workload].slo.latency.0;
                 return Err(FitRefusal::Latency { slo, ratio: f64::INFINITY, stage });
+            }
+        }
+        if let Some(stage) = problem.stage_shaped_elsewhere() {
+            for (&workload, limits) in self.members.iter().zip(&self.limits).filter(|(w, _)| is_promised(**w))
+            {
+                if limits[stage].burst < limits[stage].rate * problem.held_up_elsewhere(workload) {
+                    let slo = problem.workloads[workload].slo.latency.0;
+                    return Err(FitRefusal::Latency { slo, ratio: f64::INFINITY, stage });
+                }
             }
         }
         let mut worst_ratio = ROUNDING;

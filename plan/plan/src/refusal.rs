@@ -7,7 +7,7 @@ use placement::admission::{AdmissionRefusal, Breach, BreachCause};
 use placement::{ExcludedServers, FitRefusal, IdleTerms, SuggestedChange};
 use schemars::JsonSchema;
 use serde::Serialize;
-use units::{Bytes, Percentile, plural};
+use units::{ByteRate, Bytes, Percentile, plural};
 
 /// A workload without a place.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -47,6 +47,12 @@ pub enum Remedy {
     Rule { rule: String, server: Option<String> },
     /// Fewer bytes.
     Size { size_bytes: u64, server: Option<String> },
+    /// Faster links of its client host, bytes per second in each direction.
+    HostNetwork {
+        host: String,
+        /// Their capacity.
+        network_bytes_per_s: f64,
+    },
     /// So many more servers of a class.
     Servers {
         class: String,
@@ -105,12 +111,20 @@ impl Remedy {
             Self::Size { size_bytes, server } => {
                 format!("a size of {} ({})", stored(*size_bytes), at(server))
             }
+            Self::HostNetwork { host, network_bytes_per_s } => {
+                format!("links of {} at host '{host}'", rate(*network_bytes_per_s))
+            }
             Self::Servers { class, count, price } => {
                 let price = price.map_or_else(String::new, |price| format!(" for {}", amount(price)));
                 more_servers(class, *count) + &price
             }
         }
     }
+}
+
+fn rate(bytes_per_s: f64) -> String {
+    ByteRate::from_bytes_per_sec(bytes_per_s)
+        .map_or_else(|| format!("{bytes_per_s:e}B/s"), |rate| rate.to_string())
 }
 
 /// Says how many more servers of a class there should be.
@@ -134,6 +148,15 @@ pub(crate) enum Refusal<'a> {
         changes: &'a [SuggestedChange],
         /// The servers that rules exclude, by rule; empty if none are.
         excluded: &'a [String],
+    },
+    /// The links of its client host cannot serve it beside the workloads that come before it.
+    ClientHost {
+        /// The name of the host.
+        host: &'a str,
+        /// Why no limits serve it there.
+        why: FitRefusal,
+        /// Capacity that would be enough, bytes per second, if one was found.
+        sufficient: Option<f64>,
     },
     /// A predicted latency is above an SLO.
     Prediction(&'a AdmissionRefusal),
@@ -164,6 +187,15 @@ pub(crate) fn describe_refusal(
             };
             let advice = advice(changes, *percentile, name);
             format!("even alone on a server, {}{where_else}{advice}", blocking(blocked))
+        }
+        Refusal::ClientHost { host, why, sufficient } => {
+            let enough = sufficient.map_or_else(String::new, |network| {
+                format!("; links of {} would be enough there", rate(network))
+            });
+            format!(
+                "the links of its host '{host}' cannot serve it beside the workloads that come before it: {}{enough}",
+                blocking(why)
+            )
         }
         Refusal::Prediction(AdmissionRefusal::Alone(breach)) => {
             format!("even alone on a server, {}", describe_breach(breach))
@@ -226,11 +258,12 @@ fn blocking(blocked: &FitRefusal) -> String {
         ),
         FitRefusal::NoLimits => "no limits satisfy the linear program".to_owned(),
         FitRefusal::BaseLatency { slo, terms } => {
-            let IdleTerms { storage, own, begun } = *terms;
+            let IdleTerms { storage, links, own, begun } = *terms;
             let device = begun[Stage::Storage];
             let parts = [
                 ("requests begun at the device", device),
                 ("packets and bursts begun on the links", begun[Stage::NetworkIn] + begun[Stage::NetworkOut]),
+                ("the links of its host", links),
                 ("the idle storage", storage),
                 ("its own service and the proxy", own),
             ];
@@ -299,6 +332,7 @@ mod tests {
                     slo: 0.001,
                     terms: IdleTerms {
                         storage: 0.0005,
+                        links: 0.0,
                         own: 0.0,
                         begun: PerStage::from_fn(
                             |stage| if stage == Stage::Storage { 0.001 } else { 0.00025 },

@@ -15,6 +15,7 @@ use placement::{
     LimitMethod, LowerBound, Normalisation, Placement, PlacementRefusal, PlannedServer, PlanningClass,
     PlanningProblem, WorkloadOnClass,
 };
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 use trace::OpenOptions;
@@ -57,6 +58,7 @@ impl ServerKind {
             enforced: Some(enforced_class(&class, &profile)),
         };
         let problem = ClusterProblem {
+            hosts: Vec::new(),
             servers: vec![class],
             profiles: vec![profile],
             workloads: Vec::new(),
@@ -112,6 +114,7 @@ impl ServerKind {
             instance,
             placement: Placement { servers: vec![fitted], refused: Vec::new(), numbers: Vec::new() },
             names: vec![server.to_owned()],
+            host_networks: BTreeMap::new(),
             advice: Vec::new(),
             lower_bound: LowerBound { fractional: 1.0, servers: 1, price: 0.0 },
             fleet: None,

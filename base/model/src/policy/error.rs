@@ -6,16 +6,20 @@ use std::fmt;
 /// Value of the field `format` of a policy file; readers refuse others.
 pub(crate) const POLICY_FORMAT: &str = "tailwright.policy";
 
-/// Value of the field `version` of what is written. Since version 3 plans by the calibrated model have
+/// Value of the field `version` of policies without client hosts. Since version 3 plans by the calibrated model have
 /// `slo_calibration` in their summary in place of `calibration`.
 pub(crate) const POLICY_VERSION: u32 = 3;
+
+/// Version of policies with client hosts, whose limits readers of earlier versions would not enforce.
+pub(super) const VERSION_WITH_HOSTS: u32 = 4;
 
 /// Version in which bursts include the allowances of enforcers. A policy that was read with such bursts
 /// for a device with several channels keeps it.
 pub(super) const VERSION_WITHOUT_ALLOWANCES: u32 = 1;
 
-/// Versions that readers accept. Version 2 differs from the latest only in the summary of plans.
-pub(super) const READ_VERSIONS: [u32; 3] = [VERSION_WITHOUT_ALLOWANCES, 2, POLICY_VERSION];
+/// Versions that readers accept. Version 2 differs from version 3 only in the summary of plans.
+pub(super) const READ_VERSIONS: [u32; 4] =
+    [VERSION_WITHOUT_ALLOWANCES, 2, POLICY_VERSION, VERSION_WITH_HOSTS];
 
 /// Format of files without a version, which have the fields of version 1; readers accept it.
 pub(super) const UNVERSIONED_FORMAT: &str = "tailwright-policy-1";
@@ -24,7 +28,7 @@ pub(super) const UNVERSIONED_FORMAT: &str = "tailwright-policy-1";
 pub(super) const ROUNDING: f64 = 0.01;
 
 /// Accepted versions, for messages.
-const VERSIONS: &str = "1, 2 or 3";
+const VERSIONS: &str = "1 to 4";
 
 /// Reason why a text is not a sound policy.
 #[derive(Debug)]
@@ -35,10 +39,14 @@ pub enum PolicyError {
     UnknownFormat(String, Option<u32>),
     /// A document of version 1 has an allowance, which its readers do not know.
     AllowanceInVersion1,
-    /// This server or workload has a name that cannot be shown.
+    /// A document of an earlier version has client hosts, which its readers do not know.
+    HostsBeforeVersion4,
+    /// This server, host or workload has a name that cannot be shown.
     UnusableName(String),
     /// Two servers have this name.
     RepeatedServer(String),
+    /// Two client hosts have this name.
+    RepeatedHost(String),
     /// Two workloads have this name.
     RepeatedWorkload(String),
     /// A field has a value that cannot be enforced or promised.
@@ -66,8 +74,10 @@ impl fmt::Display for PolicyError {
                 )
             }
             Self::AllowanceInVersion1 => f.write_str("a limit has an allowance, expected version 2 or 3"),
+            Self::HostsBeforeVersion4 => f.write_str("there are client hosts, expected version 4"),
             Self::UnusableName(owner) => write!(f, "{owner}: {NAME_EXPECTED}"),
             Self::RepeatedServer(name) => write!(f, "server '{name}' is given twice"),
+            Self::RepeatedHost(name) => write!(f, "host '{name}' is given twice"),
             Self::RepeatedWorkload(name) => write!(f, "workload '{name}' is given twice"),
             Self::ImpossibleValue { place, found, expected } => {
                 write!(f, "{place} is {found}, expected {expected}")

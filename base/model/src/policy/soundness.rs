@@ -6,13 +6,18 @@
 use super::enforcement::{CHANNELS_MAX, ServerEnforcement};
 use super::error::{PolicyError, ROUNDING};
 use super::limit::StageLimit;
-use super::workload::{PolicyServer, PolicyWorkload};
+use super::workload::{PolicyClient, PolicyHost, PolicyServer, PolicyWorkload};
 use crate::{Stage, is_usable_name};
 use std::collections::BTreeSet;
 
 /// Refuses servers and workloads that cannot be enforced together.
-pub(super) fn check(servers: &[PolicyServer], workloads: &[PolicyWorkload]) -> Result<(), PolicyError> {
+pub(super) fn check(
+    servers: &[PolicyServer],
+    hosts: &[PolicyHost],
+    workloads: &[PolicyWorkload],
+) -> Result<(), PolicyError> {
     let names = servers.iter().map(|server| ("server", &server.name));
+    let names = names.chain(hosts.iter().map(|host| ("host", &host.name)));
     let mut names = names.chain(workloads.iter().map(|workload| ("workload", &workload.name)));
     if let Some((what, name)) = names.find(|(_, name)| !is_usable_name(name)) {
         return Err(PolicyError::UnusableName(format!("{what} {name:?}")));
@@ -23,6 +28,13 @@ pub(super) fn check(servers: &[PolicyServer], workloads: &[PolicyWorkload]) -> R
     if let Some(name) = repeated(workloads.iter().map(|workload| workload.name.as_str())) {
         return Err(PolicyError::RepeatedWorkload(name.to_owned()));
     }
+    if let Some(name) = repeated(hosts.iter().map(|host| host.name.as_str())) {
+        return Err(PolicyError::RepeatedHost(name.to_owned()));
+    }
+    for host in hosts {
+        let place = format!("host '{}'", host.name);
+        check_number(&place, "network_bytes_per_s", host.network_bytes_per_s, POSITIVE)?;
+    }
     for server in servers {
         let place = format!("server '{}'", server.name);
         check_number(&place, "network_bytes_per_s", server.network_bytes_per_s, POSITIVE)?;
@@ -32,7 +44,8 @@ pub(super) fn check(servers: &[PolicyServer], workloads: &[PolicyWorkload]) -> R
     }
     workloads.iter().try_for_each(|workload| {
         let server = servers.iter().find(|server| Some(&server.name) == workload.server.as_ref());
-        check_workload(workload, server.map(|server| server.network_bytes_per_s))
+        check_workload(workload, server.map(|server| server.network_bytes_per_s))?;
+        workload.client.as_ref().map_or(Ok(()), |client| check_client(&workload.name, client, hosts))
     })
 }
 
@@ -125,6 +138,24 @@ fn check_workload(workload: &PolicyWorkload, network: Option<f64>) -> Result<(),
     for (number, limit) in workload.limits.iter().enumerate() {
         let capacity = if limit.stage == Stage::Storage { Some(1.0) } else { network };
         check_limit(&format!("{owner}: limits[{number}] at {}", limit.stage), limit, capacity)?;
+    }
+    Ok(())
+}
+
+/// Refuses a place on the links of a host that the policy does not have, or limits that it cannot enforce.
+fn check_client(workload: &str, client: &PolicyClient, hosts: &[PolicyHost]) -> Result<(), PolicyError> {
+    let owner = format!("workload '{workload}': client");
+    let Some(host) = hosts.iter().find(|host| host.name == client.host) else {
+        return Err(PolicyError::impossible(&owner, "host", &client.host, "one of the policy's hosts"));
+    };
+    check_number(&owner, "request_delay_s", client.request_delay_s, NOT_NEGATIVE)?;
+    check_number(&owner, "answer_delay_s", client.answer_delay_s, NOT_NEGATIVE)?;
+    for (number, limit) in client.limits.iter().enumerate() {
+        let owner = format!("{owner}: limits[{number}] at {}", limit.stage);
+        if limit.stage == Stage::Storage {
+            return Err(PolicyError::impossible(&owner, "stage", limit.stage, "network-in or network-out"));
+        }
+        check_limit(&owner, limit, Some(host.network_bytes_per_s))?;
     }
     Ok(())
 }

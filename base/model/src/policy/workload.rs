@@ -3,7 +3,7 @@
 use super::enforcement::ServerEnforcement;
 use super::error::{PolicyError, ROUNDING};
 use super::limit::StageLimit;
-use crate::{PerStage, Slo};
+use crate::{PerStage, Slo, Stage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,30 @@ pub struct PolicyServer {
     /// Terms of use of the server that the bounds of its workloads assume; absent if they assume none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<ServerEnforcement>,
+}
+
+/// A host of clients and the capacity of its links; limits there are fractions of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PolicyHost {
+    /// The host's name, unique in the policy.
+    pub name: String,
+    /// Link bandwidth in each direction, bytes per second.
+    pub network_bytes_per_s: f64,
+}
+
+/// Place of a workload on the links of the host from which its requests come.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PolicyClient {
+    /// Name of the host, one of the policy's.
+    pub host: String,
+    /// Strict priority on both links of the host: 0 is served first.
+    pub priority: u32,
+    /// Token buckets of requests and answers that hold beside those of the server, relative to the host's links.
+    pub limits: Vec<StageLimit>,
+    /// Longest delay of requests on the link out of the host, seconds. Contained in the bound.
+    pub request_delay_s: f64,
+    /// Longest delay of answers on the link into the host, seconds. Contained in the bound.
+    pub answer_delay_s: f64,
 }
 
 /// Server, priority and limits of one workload.
@@ -49,6 +73,8 @@ pub struct PolicyWorkload {
     pub bound_s: Option<f64>,
     /// Token buckets by stage when admitted, none otherwise.
     pub limits: Vec<StageLimit>,
+    /// Place on the links of its clients' host, when admitted, if the bound counts them.
+    pub client: Option<PolicyClient>,
     /// Device time at the storage stage of the largest request that the guarantee covers, seconds. Larger
     /// requests have no priority; without a value every size is covered.
     pub largest_request: Option<f64>,
@@ -87,6 +113,7 @@ impl PolicyWorkload {
             slo,
             bound_s: placement.bound_s,
             limits: placement.limits,
+            client: None,
             largest_request: None,
             densest_answer: None,
             refusal: None,
@@ -106,6 +133,19 @@ impl PolicyWorkload {
         Self { densest_answer: bytes_per_s, ..self }
     }
 
+    /// Adds the place on the links of its clients' host.
+    #[must_use]
+    pub fn with_client(self, client: Option<PolicyClient>) -> Self {
+        Self { client, ..self }
+    }
+
+    /// Returns the token buckets that apply where requests or answers enter the network: those of the server and those of
+    /// the client host.
+    pub fn limits_at(&self, stage: Stage) -> impl Iterator<Item = &StageLimit> {
+        let of_host = self.client.iter().flat_map(|client| &client.limits);
+        self.limits.iter().chain(of_host).filter(move |limit| limit.stage == stage)
+    }
+
     /// Creates a workload without a guarantee, with the reason.
     pub fn refused(name: impl Into<String>, slo: Slo, why: impl Into<String>) -> Self {
         Self {
@@ -117,6 +157,7 @@ impl PolicyWorkload {
             slo,
             bound_s: None,
             limits: Vec::new(),
+            client: None,
             largest_request: None,
             densest_answer: None,
             refusal: Some(why.into()),
@@ -149,6 +190,9 @@ pub(super) struct PolicyWorkloadDocument {
     bound_s: Option<f64>,
     /// Token buckets by stage when admitted, none otherwise.
     limits: Vec<StageLimit>,
+    /// Place on the links of its clients' host, when admitted, if the bound counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    client: Option<PolicyClient>,
     /// Device time of the largest request that the guarantee covers, seconds; without a value every size
     /// is covered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -176,6 +220,7 @@ impl From<PolicyWorkload> for PolicyWorkloadDocument {
             slo_s: slo.latency.0,
             bound_s: workload.bound_s,
             limits: workload.limits,
+            client: workload.client,
             largest_request: workload.largest_request,
             densest_answer: workload.densest_answer,
             refusal: workload.refusal,
@@ -198,6 +243,7 @@ impl TryFrom<PolicyWorkloadDocument> for PolicyWorkload {
             slo: document.slo,
             bound_s: document.bound_s,
             limits: document.limits,
+            client: document.client,
             largest_request: document.largest_request,
             densest_answer: document.densest_answer,
             refusal: document.refusal,

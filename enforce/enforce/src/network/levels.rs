@@ -1,5 +1,9 @@
 //! Mapping of the policy's priorities to the kernel's levels.
 //!
+//! A packet has two levels. The shaper of the host that sends it serves it by that of the link there; its mark has that of
+//! the next link, behind a switch. Where a policy states priorities of client hosts, requests thus leave by the priority of
+//! their host and are marked with that of the server, and answers the other way round.
+//!
 //! A level is the rank of the priority among all in the policy. If there are more priorities than the
 //! kernel has levels, the last ones share a level. One table serves all hosts, so that hosts and switches
 //! agree.
@@ -15,15 +19,26 @@ impl PriorityLevels {
         let mut priorities = Vec::new();
         for workload in policy.workloads.iter().filter(|workload| workload.admitted) {
             priorities.extend([Stage::NetworkIn, Stage::NetworkOut].map(|stage| priority(workload, stage)));
+            priorities.extend(workload.client.as_ref().map(|client| client.priority));
         }
         priorities.sort_unstable();
         priorities.dedup();
         Self(priorities)
     }
 
-    /// Returns the level of an admitted workload at a stage; 0 is served first.
+    /// Returns the level of an admitted workload at a stage of its server; 0 is served first.
     pub(super) fn level(&self, workload: &PolicyWorkload, stage: Stage) -> usize {
-        let priority = priority(workload, stage);
+        self.rank(priority(workload, stage))
+    }
+
+    /// Returns the level of an admitted workload on the links of its clients' host; that of its server if the policy does
+    /// not state one.
+    pub(super) fn client_level(&self, workload: &PolicyWorkload, stage: Stage) -> usize {
+        let client = workload.client.as_ref();
+        client.map_or_else(|| self.level(workload, stage), |client| self.rank(client.priority))
+    }
+
+    fn rank(&self, priority: u32) -> usize {
         let rank = self.0.binary_search(&priority).expect("the table has every priority of the policy");
         rank.min(PRIORITY_LEVELS - 1)
     }

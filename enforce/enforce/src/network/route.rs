@@ -11,6 +11,7 @@ use crate::address::AddressPrefix;
 use crate::deployment::{Deployment, DeploymentClient, DeploymentServer};
 use model::{OperationError, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
+use units::plural;
 
 /// Device of a host's traffic to itself.
 const LOOPBACK: &str = "lo";
@@ -71,6 +72,7 @@ impl<'a> Route<'a> {
         let name = &workload.name;
         let at = &server.name;
         let route = Self { workload, server, clients };
+        route.check_host(deployment)?;
         match route.clients.iter().find(|client| route.matches(client, Stage::NetworkIn).is_empty()) {
             Some(client) => Err(OperationError::input(format_args!(
                 "{name} on {} and server {at} have no addresses of the same version of IP",
@@ -79,6 +81,29 @@ impl<'a> Route<'a> {
             .hint("give both an IPv4 or both an IPv6 address")),
             None => Ok(route),
         }
+    }
+
+    /// Checks that requests come from the host whose links the bound counts.
+    fn check_host(&self, deployment: &Deployment) -> Result<(), OperationError> {
+        let Some(counted) = &self.workload.client else { return Ok(()) };
+        let name = &self.workload.name;
+        let devices = self.clients_by_device(deployment);
+        if let Some((host, _)) = devices.keys().find(|(host, _)| *host != counted.host) {
+            return Err(OperationError::input(format_args!(
+                "the bound of {name} counts the links of host '{}', but the hosts file has a client of it on '{host}'",
+                counted.host
+            ))
+            .hint(format!("change the `host` of the workload in the cluster file to '{host}' and plan again, or that of the client")));
+        }
+        if devices.len() > 1 {
+            return Err(OperationError::input(format_args!(
+                "the bound of {name} counts one link out of host '{}', but the hosts file has clients of it on {}",
+                counted.host,
+                plural(devices.len(), "device")
+            ))
+            .hint("give all of them one device"));
+        }
+        Ok(())
     }
 
     /// Returns everything that the deployment lacks for a workload.
@@ -192,14 +217,17 @@ impl<'a> Route<'a> {
         deployment: &Deployment,
     ) -> TrafficClass {
         let mut buckets = Vec::new();
-        for limit in self.workload.limits.iter().filter(|limit| limit.stage == stage) {
+        for limit in self.workload.limits_at(stage) {
             buckets.push(FrameBucket {
                 rate_bytes_per_s: share * limit.rate_per_s,
                 burst_bytes: share * limit.bucket_work(),
             });
         }
-        let level = levels.level(self.workload, stage);
-        let mark = Some(deployment.dscp[level]);
+        let of_server = levels.level(self.workload, stage);
+        let of_client = levels.client_level(self.workload, stage);
+        let (level, next) =
+            if stage == Stage::NetworkIn { (of_client, of_server) } else { (of_server, of_client) };
+        let mark = Some(deployment.dscp[next]);
         TrafficClass { name: format!("{} {stage}", self.workload.name), level, buckets, matches, mark }
     }
 

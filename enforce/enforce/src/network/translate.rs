@@ -17,6 +17,10 @@ use crate::deployment::{Deployment, DeploymentHost, PacketFilters, all_at_once};
 use model::PRIORITY_LEVELS;
 use model::{OperationError, Policy, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
+use units::ByteRate;
+
+/// Relative tolerance of comparisons, for sums of rounded rates.
+const TOLERANCE: f64 = 1e-9;
 
 /// Maximum rate and burst, in bytes per second and bytes, within the safe range of tc's arithmetic.
 const BYTES_MAX: f64 = 1e18;
@@ -45,6 +49,7 @@ pub fn desired_network(policy: &Policy, deployment: &Deployment) -> Result<Desir
     let hosts: Vec<DesiredHost> =
         deployment.hosts.iter().map(|host| desired_host(host, &classes, deployment, burst_s)).collect();
     for host in &hosts {
+        check_capacity(host, policy)?;
         check_distinguishable(host)?;
         check_expressible(host)?;
         warnings.extend(host_warnings(host));
@@ -105,6 +110,44 @@ fn switch_class(level: usize, dscp: u8) -> TrafficClass {
         matches: matches.to_vec(),
         mark: None,
     }
+}
+
+/// Refuses a host whose links are slower than the policy's bounds count, or than what its limits let pass.
+fn check_capacity(host: &DesiredHost, policy: &Policy) -> Result<(), OperationError> {
+    let counted = policy.hosts.iter().find(|counted| counted.name == host.host.name);
+    for device in &host.devices {
+        let place = format!("{} {}", host.host.name, device.name);
+        let link = rate(device.link_bytes_per_s);
+        if let Some(counted) = counted
+            && device.link_bytes_per_s < counted.network_bytes_per_s * (1.0 - TOLERANCE)
+        {
+            let counted = rate(counted.network_bytes_per_s);
+            return Err(OperationError::input(format_args!(
+                "{place}: bounds count links of {counted}, and the hosts file says that it has {link}"
+            ))
+            .hint("correct the hosts file, or `network` of the host in the cluster file and plan again"));
+        }
+        let total: f64 = device.classes.iter().filter_map(sustained_rate).sum();
+        if total > device.link_bytes_per_s * (1.0 + TOLERANCE)
+            && policy.workloads.iter().any(|it| it.bound_s.is_some())
+        {
+            let total = rate(total);
+            return Err(OperationError::input(format_args!(
+                "{place}: limits add up to {total}, and the link has {link}: no bound holds for workloads that use them"
+            ))
+            .hint(
+                "give clients' hosts as [[host]] and `host` in the cluster file and plan again: bounds and limits then fit \
+                 their links",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns a rate for people.
+fn rate(bytes_per_s: f64) -> String {
+    ByteRate::from_bytes_per_sec(bytes_per_s)
+        .map_or_else(|| format!("{bytes_per_s:e} bytes/s"), |rate| rate.to_string())
 }
 
 /// Refuses a host on which a packet may belong to two classes, or whose filters cannot express a match.
@@ -181,8 +224,7 @@ fn host_warnings(host: &DesiredHost) -> Vec<String> {
     }
     for device in &host.devices {
         let total: f64 = device.classes.iter().filter_map(sustained_rate).sum();
-        // The tolerance is for sums of rounded rates.
-        if total > device.link_bytes_per_s * (1.0 + 1e-9) {
+        if total > device.link_bytes_per_s * (1.0 + TOLERANCE) {
             warnings.push(format!(
                 "{} {}: limits add up to {total:.0} bytes/s, the link has {:.0}",
                 host.host.name, device.name, device.link_bytes_per_s

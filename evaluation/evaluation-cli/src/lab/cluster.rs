@@ -152,8 +152,8 @@ fn read_halves(args: &ClusterRunArgs, folder: &Path) -> Result<ClusterHalves, Op
     source.safety_margin = Some(args.cluster.safety_margin().unwrap_or(MARGIN));
     source.results = results([&args.output, &args.report]);
     let problem = ClusterProblem::read(&source, &TerminalObserver)?;
-    let ClusterProblem { safety_margin, failure_domain, servers, workloads, .. } = problem;
-    let cluster = Cluster { safety_margin, failure_domain, servers, workloads };
+    let ClusterProblem { safety_margin, failure_domain, servers, hosts, workloads, .. } = problem;
+    let cluster = Cluster { safety_margin, failure_domain, servers, hosts, workloads };
     ClusterHalves::new(cluster, &problem.profiles, &problem.options)
 }
 

@@ -118,6 +118,7 @@ pub fn write_default_cluster(folder: &Path) -> Result<PathBuf, OperationError> {
         safety_margin: DEFAULT_SAFETY_MARGIN,
         failure_domain: None,
         servers: vec![class],
+        hosts: Vec::new(),
         workloads: specs,
     };
     let text = serde_json::to_string_pretty(&cluster).expect("a cluster is plain data");

@@ -71,8 +71,10 @@ fn check_base_latency(problem: &PlanningProblem, class: usize, members: &[usize]
     match members.iter().find(|&&w| problem.budget(w, class) <= blocking) {
         Some(&w) => {
             let storage = problem.base_latency(w, class);
-            let own = problem.time_on_idle_server(w, class) - storage;
-            let terms = IdleTerms { storage, own, begun };
+            let links = problem.client_delay(w);
+            let own = problem.classes[class].enforced;
+            let own = own.map_or(0.0, |enforced| enforced.own_time(problem.largest_request(w, class)));
+            let terms = IdleTerms { storage, links, own, begun };
             Err(FitRefusal::BaseLatency { slo: problem.workloads[w].slo.latency.0, terms })
         }
         None => Ok(()),

@@ -38,6 +38,8 @@ pub enum FitRefusal {
 pub struct IdleTerms {
     /// Latency of the idle storage stack.
     pub storage: f64,
+    /// Delay on the links of its client host; 0 if the problem counts none.
+    pub links: f64,
     /// Own service on one channel beyond its share of the device, and the time in the proxy.
     pub own: f64,
     /// Work that each stage may have begun: packets and the burst of the shaper on links, requests at the device.
@@ -47,6 +49,6 @@ pub struct IdleTerms {
 impl IdleTerms {
     /// Returns the sum of all terms, rounded up.
     pub fn total(&self) -> f64 {
-        round_up(self.storage + self.own + self.begun.iter().map(|(_, work)| work).sum::<f64>())
+        round_up(self.storage + self.links + self.own + self.begun.iter().map(|(_, work)| work).sum::<f64>())
     }
 }

@@ -249,7 +249,7 @@ fn a_base_latency_above_the_slo_is_said() {
     let mut slow = problem(vec![(0, std::array::from_fn(|_| calculus::ArrivalCurve::zero()))]);
     slow.workloads[0].on_class[0].base_latency = 0.2;
     let placement = place_first_fit(&slow, LimitMethod::Exact, &[0], false);
-    let terms = IdleTerms { storage: 0.2, own: 0.0, begun: PerStage::default() };
+    let terms = IdleTerms { storage: 0.2, links: 0.0, own: 0.0, begun: PerStage::default() };
     assert_eq!(placement.refused[0].alone, Some(FitRefusal::BaseLatency { slo: 0.1, terms }));
     assert!((terms.total() - 0.2).abs() < 1e-12);
 }

@@ -3,7 +3,7 @@
 use cli::terminal::{Align, TextTable};
 use model::Stage;
 use operation::text::{percent, time};
-use plan::planning::{DeviceUse, GuaranteeDerivation, ServerNeighbour, StageDelay};
+use plan::planning::{ClientDerivation, DeviceUse, GuaranteeDerivation, ServerNeighbour, StageDelay};
 
 /// Milliseconds with four decimals, so that the columns can be added up by hand.
 fn ms(seconds: f64) -> String {
@@ -150,6 +150,16 @@ fn terms(derivation: &GuaranteeDerivation) -> String {
         }
         table.row(vec!["proxy".into(), "class of servers".into(), ms(derivation.proxy_s)]);
     }
+    for link in derivation.client.iter().flat_map(|client| &client.links) {
+        let host = &derivation.client.as_ref().expect("it has links").host;
+        let what = match link.stage {
+            Stage::NetworkOut => format!("waiting at the link into {host}"),
+            _ => format!("waiting at the link out of {host}"),
+        };
+        let begun = if link.blocking > 0.0 { format!("{} + ", ms(link.blocking)) } else { String::new() };
+        let quotient = format!("({begun}{}) / (1 - {:.6})", ms(link.burst_at_or_above), link.rate_above);
+        table.row(vec![what, quotient, ms(link.delay_s)]);
+    }
     table.row(vec!["idle storage".into(), "device profile".into(), ms(derivation.base_s)]);
     table.row(vec!["bound".into(), "sum".into(), ms(derivation.bound_s)]);
     table.row(vec!["SLO".into(), derivation.slo.to_string(), ms(derivation.slo_s)]);
@@ -188,7 +198,26 @@ fn limits(derivation: &GuaranteeDerivation) -> String {
              stage contains the allowance; its own traffic may spend the burst alone.\n",
         );
     }
+    if let Some(client) = &derivation.client {
+        text.push_str(&client_limits(client));
+    }
     text
+}
+
+/// The limits on the links of the host from which requests come.
+fn client_limits(client: &ClientDerivation) -> String {
+    let limits: Vec<String> = client
+        .links
+        .iter()
+        .map(|link| format!("{}, {} ms at {}", fine(link.rate), ms(link.burst), link.stage))
+        .collect();
+    format!(
+        "On the links of {}, which it shares with all workloads of that host, it has priority {} and also keeps {}, as \
+         shares of the link.\n",
+        client.host,
+        client.priority,
+        limits.join(", and ")
+    )
 }
 
 fn curve(step: &StageDelay) -> String {

@@ -43,6 +43,7 @@ fn parse(path: &Path, text: &str, is_json: bool) -> Result<Cluster, OperationErr
 #[serde(default)]
 struct TablePlaces {
     server: Vec<toml::Spanned<IgnoredAny>>,
+    host: Vec<toml::Spanned<IgnoredAny>>,
     workload: Vec<toml::Spanned<IgnoredAny>>,
     failure_domain: Option<toml::Spanned<IgnoredAny>>,
 }
@@ -54,6 +55,7 @@ pub(super) fn line_of(path: &Path, site: RuleSite) -> Option<usize> {
     let place = match site {
         RuleSite::Cluster => places.failure_domain.as_ref(),
         RuleSite::Server(index) => places.server.get(index),
+        RuleSite::Host(index) => places.host.get(index),
         RuleSite::Workload(index) => places.workload.get(index),
     };
     Some(1 + text.get(..place?.span().start)?.matches('\n').count())

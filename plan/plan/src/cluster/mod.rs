@@ -3,6 +3,7 @@
 mod device;
 mod file;
 mod groups;
+mod hosts;
 mod name;
 mod placed;
 mod prices;

@@ -4,7 +4,7 @@
 use crate::cluster::device::{warn_of_channels, warn_of_namesakes, warn_of_percentile};
 use crate::cluster::rules::{has_rules, uncounted_bytes};
 use crate::cluster::source::ClusterSource;
-use model::{Cluster, OperationError, ServerClass, WorkloadSpec};
+use model::{ClientHost, Cluster, OperationError, ServerClass, WorkloadSpec};
 use operation::{Notice, ProgressObserver};
 use std::path::PathBuf;
 use trace::OpenOptions;
@@ -17,6 +17,8 @@ use workload::profile_file::read_profile;
 pub struct ClusterProblem<W = WorkloadSpec> {
     /// Classes of servers, with paths as they can be opened.
     pub servers: Vec<ServerClass>,
+    /// Hosts of clients whose links bounds count; empty if they count none.
+    pub hosts: Vec<ClientHost>,
     /// The storage of each server class; empty if requests pass no storage.
     pub profiles: Vec<StorageProfile>,
     /// Workloads in the order of the input, with paths as they can be opened.
@@ -75,11 +77,11 @@ impl ClusterProblem {
     }
 
     fn new(source: &ClusterSource, cluster: Cluster, profiles: Vec<StorageProfile>) -> Self {
-        let Cluster { safety_margin, failure_domain, servers, workloads } = cluster;
+        let Cluster { safety_margin, failure_domain, servers, hosts, workloads } = cluster;
         let origin = source.origin().to_owned();
         let options = source.options.clone();
         let cached = source.cached;
-        Self { servers, profiles, workloads, safety_margin, failure_domain, options, cached, origin }
+        Self { servers, hosts, profiles, workloads, safety_margin, failure_domain, options, cached, origin }
     }
 
     /// Returns true if the cluster file says where workloads may go.
@@ -114,6 +116,7 @@ impl<W> ClusterProblem<W> {
     pub fn with_workloads<V>(&self, workloads: Vec<V>) -> ClusterProblem<V> {
         ClusterProblem {
             servers: self.servers.clone(),
+            hosts: self.hosts.clone(),
             profiles: self.profiles.clone(),
             workloads,
             safety_margin: self.safety_margin,

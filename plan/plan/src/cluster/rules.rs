@@ -14,6 +14,8 @@ pub(super) enum RuleSite {
     Cluster,
     /// The server class at this position.
     Server(usize),
+    /// The client host at this position.
+    Host(usize),
     /// The workload at this position.
     Workload(usize),
 }

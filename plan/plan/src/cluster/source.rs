@@ -1,6 +1,7 @@
 //! A cluster comes from a cluster file, or from a table of SLOs and one class of servers. Both become one
 //! [`Cluster`] and go the same way from there.
 
+use crate::cluster::hosts::{PACKET_MIN, check_hosts};
 use crate::cluster::prices::check_prices;
 use crate::cluster::rules::check_rules;
 use crate::cluster::{file, slo_table};
@@ -11,8 +12,6 @@ use std::path::{Path, PathBuf};
 use trace::{OpenOptions, TracePlace};
 use units::{ByteRate, Bytes};
 
-/// The bytes of the smallest packet of an Ethernet.
-const PACKET_MIN: u64 = 64;
 /// The name of the one class of servers beside a table of SLOs.
 const ONLY_CLASS: &str = "server";
 
@@ -133,6 +132,7 @@ impl SloTableSource {
             safety_margin: model::DEFAULT_SAFETY_MARGIN,
             failure_domain: None,
             servers: vec![class],
+            hosts: Vec::new(),
             workloads: slo_table::read(&self.slos, traces)?,
         })
     }
@@ -165,7 +165,9 @@ fn check(cluster: &Cluster, origin: &Path) -> Result<(), OperationError> {
     } else if let Some(name) = repeated(cluster.workloads.iter().map(|workload| workload.name.as_str())) {
         format!("workload '{name}' is given twice; expected unique names")
     } else {
-        return check_prices(cluster).and_then(|()| check_rules(cluster)).map_err(|(site, message)| {
+        let checked =
+            check_prices(cluster).and_then(|()| check_hosts(cluster)).and_then(|()| check_rules(cluster));
+        return checked.map_err(|(site, message)| {
             let line = file::line_of(origin, site).map_or_else(String::new, |line| format!(":{line}"));
             OperationError::input(format_args!("{}{line}: {message}", origin.display()))
         });

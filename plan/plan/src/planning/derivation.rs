@@ -1,8 +1,10 @@
 //! The derivation of one bound as plain data: the numbers of Eq. 5.5 for one workload.
 
 use crate::planning::solution::PlannedCluster;
-use model::Stage;
-use placement::{Guarantee, LoadShare, PlannedServer, PlanningProblem, PlanningWorkload};
+use model::{RateLimit, Stage};
+use placement::{
+    ClientLinks, ClientPlace, Guarantee, LoadShare, PlannedServer, PlanningProblem, PlanningWorkload,
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -30,6 +32,9 @@ pub struct GuaranteeDerivation {
     pub own_service_s: f64,
     /// Processing time of the proxy, seconds.
     pub proxy_s: f64,
+    /// Delay on the links of the host from which its requests come, if the bound includes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<ClientDerivation>,
     /// Queue at the device, if the bound includes it.
     pub device: Option<DeviceUse>,
     /// The sum of all terms, rounded outward, seconds.
@@ -38,6 +43,38 @@ pub struct GuaranteeDerivation {
     pub slack_s: f64,
     /// Fraction of the SLO that the plan was allowed to use.
     pub slo_factor: f64,
+}
+
+/// Delay on the links of the host from which a workload's requests come.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ClientDerivation {
+    /// The name of the host.
+    pub host: String,
+    /// Priority of the workload on both links; 0 is served first.
+    pub priority: usize,
+    /// The link out of the host (`network-in` of requests), then the link into it (`network-out` of answers).
+    pub links: Vec<LinkDelay>,
+    /// The sum of the delays, seconds.
+    pub delay_s: f64,
+}
+
+/// The term of one link of a client host, and the workload's limit there.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct LinkDelay {
+    /// `network-in` for requests, `network-out` for answers.
+    pub stage: Stage,
+    /// The sum of the bursts of the same and higher priorities on the host, seconds of the link.
+    pub burst_at_or_above: f64,
+    /// The sum of the rates of higher priorities on the host, fraction of the link.
+    pub rate_above: f64,
+    /// Packets and shaper's burst that the link may have begun, seconds.
+    pub blocking: f64,
+    /// The delay at the link, (burst + blocking) / (1 − rate), seconds.
+    pub delay_s: f64,
+    /// Rate of the workload's limit for the host, fraction of the link.
+    pub rate: f64,
+    /// Burst of the workload's limit for the host, seconds of the link.
+    pub burst: f64,
 }
 
 /// Queue at the device of a server.
@@ -159,11 +196,36 @@ fn derive_on(
         base_s: guarantee.base,
         own_service_s: guarantee.own_service,
         proxy_s: guarantee.proxy,
+        client: instance.clients.get(workload).and_then(ClientPlace::served).map(client_derivation),
         device: device_use(instance, server),
         bound_s: guarantee.total,
         slack_s: spec.slo.latency.0 - guarantee.total,
         slo_factor: instance.slo_factor,
     })
+}
+
+fn client_derivation(links: &ClientLinks) -> ClientDerivation {
+    let of_link = |stage: Stage, limit: RateLimit, allowance: f64| {
+        let term = links.queueing.terms[stage as usize];
+        LinkDelay {
+            stage,
+            burst_at_or_above: term.load.burst_at_or_above,
+            rate_above: term.load.rate_above,
+            blocking: term.load.blocking,
+            delay_s: term.delay,
+            rate: limit.rate,
+            burst: (limit.burst - allowance).max(0.0),
+        }
+    };
+    ClientDerivation {
+        host: links.host.clone(),
+        priority: links.priority,
+        links: vec![
+            of_link(Stage::NetworkIn, links.requests, 0.0),
+            of_link(Stage::NetworkOut, links.answers, links.overtaking),
+        ],
+        delay_s: links.delay(),
+    }
 }
 
 fn device_use(instance: &PlanningProblem, server: &PlannedServer) -> Option<DeviceUse> {

@@ -7,6 +7,7 @@ mod derivation;
 mod document;
 mod enforced_curves;
 mod fleet;
+mod hosts;
 mod kept;
 mod names;
 mod policy;
@@ -18,7 +19,9 @@ mod survival;
 
 pub use compare::{MethodComparison, OrderComparison, compare};
 pub use defaults::{DefaultCost, default_costs, describe_default_costs};
-pub use derivation::{DeviceUse, GuaranteeDerivation, ServerNeighbour, StageDelay, derive};
+pub use derivation::{
+    ClientDerivation, DeviceUse, GuaranteeDerivation, LinkDelay, ServerNeighbour, StageDelay, derive,
+};
 pub use document::PlanDocument;
 pub use fleet::{ClassAlone, ClassUse, FleetPrices, MissingServers};
 pub(crate) use kept::device_queue;

@@ -2,8 +2,12 @@
 
 use crate::cluster::{ClusterProblem, policy_server};
 use crate::planning::solution::PlannedCluster;
-use model::{PerStage, Policy, PolicyPlacement, PolicyWorkload, RateLimit, StageLimit};
-use placement::{Guarantee, PlannedServer, PlanningProblem, PlanningWorkload, WorkloadOnClass};
+use model::{
+    PerStage, Policy, PolicyClient, PolicyHost, PolicyPlacement, PolicyWorkload, RateLimit, Stage, StageLimit,
+};
+use placement::{
+    ClientLinks, ClientPlace, Guarantee, PlannedServer, PlanningProblem, PlanningWorkload, WorkloadOnClass,
+};
 
 /// Converts the plan to the policy that the enforcers and the simulator read.
 ///
@@ -44,7 +48,11 @@ pub(super) fn policy_of_servers(
         workloads[workload] = Some(PolicyWorkload::refused(name.as_str(), *slo, reason));
     }
     let workloads = workloads.into_iter().map(|it| it.expect("a workload without a place was refused"));
-    Policy::new(planned.recipe.method.name(), used, workloads.collect())
+    let hosts = problem.hosts.iter().map(|host| PolicyHost {
+        name: host.name.clone(),
+        network_bytes_per_s: host.network.bytes_per_sec(),
+    });
+    Policy::with_hosts(planned.recipe.method.name(), used, hosts.collect(), workloads.collect())
         .unwrap_or_else(|error| panic!("a plan that cannot be enforced: {error}"))
 }
 
@@ -71,6 +79,8 @@ pub(super) fn admitted(
         bound_s: Some(guarantee.total),
         limits,
     };
+    let client = instance.clients.get(workload).and_then(ClientPlace::served);
+    let client = client.map(|links| client_of(problem, links));
     let workload = &instance.workloads[workload];
     let WorkloadOnClass { largest_request: largest, overtaking, .. } = workload.on_class[server.class];
     let channels = server.queue.channels;
@@ -78,4 +88,24 @@ pub(super) fn admitted(
     PolicyWorkload::admitted(workload.name.as_str(), workload.slo, placement)
         .with_largest_request((largest > 0.0).then_some(largest))
         .with_densest_answer((overtaking > 0.0).then_some(densest))
+        .with_client(client)
+}
+
+/// The place of a workload on the links of its host, as a policy has it.
+fn client_of(problem: &ClusterProblem, links: &ClientLinks) -> PolicyClient {
+    let ClientLinks { requests, answers, overtaking, .. } = *links;
+    let host = problem.hosts.iter().find(|host| host.name == links.host);
+    let host = host.expect("a place is on a host of the cluster");
+    let capacity = host.network.bytes_per_sec();
+    let answers = RateLimit { rate: answers.rate, burst: (answers.burst - overtaking).max(0.0) };
+    PolicyClient {
+        host: host.name.clone(),
+        priority: u32::try_from(links.priority).expect("fewer than 2^32 workloads"),
+        limits: vec![
+            StageLimit::new(Stage::NetworkIn, requests, capacity),
+            StageLimit::new(Stage::NetworkOut, answers, capacity).with_allowance(overtaking, capacity),
+        ],
+        request_delay_s: links.delay_at(Stage::NetworkIn),
+        answer_delay_s: links.delay_at(Stage::NetworkOut),
+    }
 }

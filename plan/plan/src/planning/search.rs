@@ -6,6 +6,7 @@ use crate::cluster::{
 };
 use crate::footprints::Footprints;
 use crate::planning::fleet::{FleetPrices, MissingServers};
+use crate::planning::hosts::client_places;
 use crate::planning::kept::{KeptServer, check_kept_rules, kept_changes, kept_servers};
 use crate::planning::names::{ServerNames, names_of};
 use crate::planning::recipe::PlanningRecipe;
@@ -14,8 +15,8 @@ use model::{FRAME, OperationError, Policy};
 use operation::ProgressObserver;
 use placement::{
     CheapestFleet, ClassInputs, ClassVariant, Fleet, LowerBound, Normalisation, Placement, PlacementOrder,
-    PlannedServer, PlanningClass, PlanningProblem, PlanningWorkload, SearchEffort, SuggestedChange,
-    WorkloadOnClass,
+    PlacementRefusal, PlannedServer, PlanningClass, PlanningProblem, PlanningWorkload, SearchEffort,
+    SuggestedChange, WorkloadOnClass,
 };
 use std::time::{Duration, Instant};
 use units::Bytes;
@@ -77,6 +78,11 @@ pub fn plan(
         instance,
         placement,
         names,
+        host_networks: problem
+            .hosts
+            .iter()
+            .map(|host| (host.name.clone(), host.network.bytes_per_sec()))
+            .collect(),
         advice,
         lower_bound,
         fleet,
@@ -94,7 +100,16 @@ pub(super) fn advice(
 ) -> Vec<Vec<SuggestedChange>> {
     let refused = placement.refused.iter().take(ADVISED_MAX);
     let variants = if recipe.preemptive { Vec::new() } else { class_variants(problem) };
-    refused.map(|refusal| placement::advise(instance, recipe.method, placement, refusal, &variants)).collect()
+    // What the links of its host cannot serve, no change of servers admits.
+    let is_served = |workload: usize| instance.clients.get(workload).is_none_or(|it| it.served().is_some());
+    let advise = |refusal: &PlacementRefusal| {
+        if is_served(refusal.workload) {
+            placement::advise(instance, recipe.method, placement, refusal, &variants)
+        } else {
+            Vec::new()
+        }
+    };
+    refused.map(advise).collect()
 }
 
 /// The classes with smaller best-effort requests, the largest first, with packets of a frame, and with both.
@@ -194,10 +209,14 @@ pub(super) fn instance(
         }
         workloads.push(PlanningWorkload { name: spec.name.clone(), slo: spec.slo, on_class });
     }
+    // What crosses a link is the same for every class.
+    let on_link = |link: &Normalisation, number| curves(link, footprints.get(0, number), recipe);
+    let clients = client_places(problem, recipe.sustained, recipe.preemptive, &workloads, on_link);
     let rules =
         placement_rules(&problem.servers, problem.failure_domain.as_deref(), problem.workloads.iter());
     PlanningProblem::new(classes, workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
         .map(|instance| instance.with_rules(rules))
+        .map(|instance| if clients.is_empty() { instance } else { instance.with_clients(clients) })
         .map(|instance| match prices(&problem.servers) {
             prices if prices.is_empty() => instance,
             prices => instance.with_prices(prices),

@@ -8,8 +8,10 @@ use crate::refusal::{Refusal, RefusedWorkload, Remedy, describe_refusal, exclude
 use model::PerStage;
 use operation::text::amount;
 use placement::{
-    ExcludedServers, Guarantee, LowerBound, Placement, PlannedServer, PlanningProblem, SuggestedChange,
+    ClientPlace, ExcludedServers, Guarantee, LowerBound, Placement, PlannedServer, PlanningProblem,
+    PlanningWorkload, SuggestedChange,
 };
+use std::collections::BTreeMap;
 use std::time::Duration;
 use units::plural;
 
@@ -23,6 +25,8 @@ pub struct PlannedCluster {
     pub placement: Placement,
     /// Names of the servers in use, in the order of the placement.
     pub names: Vec<String>,
+    /// Capacity of the links of client hosts by name, bytes per second; empty if bounds count none.
+    pub host_networks: BTreeMap<String, f64>,
     /// Changes that would admit each refused workload; computed for the first few only.
     pub advice: Vec<Vec<SuggestedChange>>,
     /// Lower bound on the number of servers.
@@ -63,10 +67,14 @@ impl PlannedCluster {
 
     /// Returns the workloads without a guarantee, in the order in which they were tried.
     pub fn refused(&self) -> Vec<RefusedWorkload> {
-        let mut refused = Vec::new();
+        let mut refused_workloads = Vec::new();
         let numbers = self.numbers();
         for (number, refusal) in self.placement.refused.iter().enumerate() {
             let workload = &self.instance.workloads[refusal.workload];
+            if let Some(refused) = self.refused_by_host(refusal.workload) {
+                refused_workloads.push(refused);
+                continue;
+            }
             let changes = self.advice.get(number).map_or(&[][..], Vec::as_slice);
             let named = |other: usize| self.instance.workloads[other].name.clone();
             let excluded = excluded_words(&self.excluded(&numbers, refusal.workload), &named);
@@ -74,7 +82,7 @@ impl PlannedCluster {
             let refused_by =
                 Refusal::Limits { alone: refusal.alone, percentile, changes, excluded: &excluded };
             let name = |server: usize| self.names[server].clone();
-            refused.push(RefusedWorkload {
+            refused_workloads.push(RefusedWorkload {
                 index: refusal.workload,
                 workload: workload.name.clone(),
                 slo: workload.slo,
@@ -82,7 +90,27 @@ impl PlannedCluster {
                 remedies: changes.iter().map(|change| Remedy::new(change, &name)).collect(),
             });
         }
-        refused
+        refused_workloads
+    }
+
+    /// Returns the refusal of a workload that the links of its client host cannot serve.
+    fn refused_by_host(&self, workload: usize) -> Option<RefusedWorkload> {
+        let ClientPlace::Refused { host, why, sufficient } = self.instance.clients.get(workload)? else {
+            return None;
+        };
+        let capacity = self.host_networks.get(host).copied();
+        let sufficient = capacity.zip(*sufficient).map(|(capacity, factor)| capacity * factor);
+        let refusal = Refusal::ClientHost { host, why: *why, sufficient };
+        let remedy = sufficient
+            .map(|network| Remedy::HostNetwork { host: host.clone(), network_bytes_per_s: network });
+        let PlanningWorkload { name, slo, .. } = &self.instance.workloads[workload];
+        Some(RefusedWorkload {
+            index: workload,
+            workload: name.clone(),
+            slo: *slo,
+            reason: describe_refusal(&refusal, self.instance.server_count(), &|_| String::new()),
+            remedies: remedy.into_iter().collect(),
+        })
     }
 
     /// Numbers of the servers within their classes, by their names.
@@ -144,7 +172,7 @@ mod tests {
     use super::*;
     use calculus::{ArrivalCurve, CurveVertex};
     use model::Slo;
-    use placement::{LimitMethod, PlanningClass, PlanningWorkload, WorkloadOnClass};
+    use placement::{LimitMethod, PlanningClass, WorkloadOnClass};
 
     /// Two workloads, each of which needs a server of its own, and one server.
     fn one_of_two() -> PlannedCluster {
@@ -174,6 +202,7 @@ mod tests {
             instance,
             placement,
             names: vec!["ssd-1".into()],
+            host_networks: BTreeMap::new(),
             advice: vec![advice],
             lower_bound: LowerBound { fractional: 1.5, servers: 2, price: 0.0 },
             fleet: None,

@@ -80,6 +80,15 @@ impl PredictionProblem {
     pub fn read(source: &PredictionSource, observer: &dyn ProgressObserver) -> Result<Self, OperationError> {
         let class = source.class.as_deref();
         let described = ClusterProblem::read_class(&source.cluster, class, source.link_only, observer)?;
+        if !described.hosts.is_empty() {
+            return Err(OperationError::input(format_args!(
+                "{}: there are client hosts ([[host]]), whose links predictions by a model do not count",
+                described.origin.display()
+            ))
+            .hint(
+                "`tailwright plan` and `tailwright explain` count them; leave out [[host]] and `host` to predict servers alone",
+            ));
+        }
         let class = &described.servers[0];
         let profile = described.profiles.first();
         let enforced = (!source.preemptive).then(|| enforced_path(class, profile));

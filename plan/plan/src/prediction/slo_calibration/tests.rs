@@ -55,6 +55,7 @@ fn problem(random: &mut StdRng) -> PredictionProblem {
     }
     let network = "125MB/s".parse().unwrap();
     let cluster = ClusterProblem {
+        hosts: Vec::new(),
         servers: vec![ServerClass {
             packet: Bytes(0),
             ..ServerClass::new("link", 20, "none".into(), network)
