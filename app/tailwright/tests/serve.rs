@@ -743,7 +743,9 @@ fn the_guide_works_as_pasted() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides/run-as-a-service.md");
     let text = std::fs::read_to_string(&path).expect("the guide is there");
     let folder = Folder::new();
-    let mut script = String::from("set -e\ntrap 'kill $(jobs -p); wait' EXIT\n");
+    let mut script = String::from(
+        "set -e\ntrap 'kill $(jobs -p); wait; tailwright agent --stop-proxies --state state --memory memory' EXIT\n",
+    );
     for block in text.split("\n```").skip(1).step_by(2) {
         let (info, body) = block.split_once('\n').expect("a block has lines");
         match info.split_whitespace().collect::<Vec<_>>()[..] {

@@ -7,6 +7,7 @@
 mod hosts_file;
 mod machine;
 mod messages;
+mod supervision;
 
 pub use hosts_file::hosts_file;
 pub use machine::{AgentMachine, AgentMemory, AgentStep, EnforceError};
@@ -14,3 +15,4 @@ pub use messages::{
     Abilities, Advice, AgentAnswer, AgentMode, AgentReport, Assignment, AssignmentRefusal, ClientPlace,
     ServerAssignment, ServerObservation, Ticket, WorkloadClients, WorkloadCounters,
 };
+pub use supervision::{ProxyNews, ProxySight, ProxyStep, SupervisedProxy};

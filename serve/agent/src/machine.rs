@@ -229,6 +229,7 @@ impl AgentMachine {
             refused: self.refused.clone(),
             advice: self.advice.clone(),
             observations: Vec::new(),
+            warnings: Vec::new(),
         })
     }
 }
@@ -255,6 +256,7 @@ mod tests {
         let ticket = Ticket { run: 1, number: epoch };
         Some(AgentAnswer {
             cluster: "c".into(),
+            host: "store-1".into(),
             ticket,
             assignment: Some(assignment(epoch)),
             curves: BTreeMap::new(),

@@ -106,6 +106,9 @@ pub struct AgentReport {
     /// Counters of the proxies of the host that answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observations: Vec<ServerObservation>,
+    /// Sentences about proxies that the agent runs and that need a look; each stays until it is over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// Counters of the proxy before a server. They only rise, so that a lost report is made up for by the next.
@@ -165,6 +168,9 @@ pub struct Advice {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentAnswer {
     pub cluster: String,
+    /// Name of the host that the agent's token is for; empty from a controller of an older version.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub host: String,
     pub ticket: Ticket,
     /// The host's assignment, if the report named another epoch.
     pub assignment: Option<Assignment>,
@@ -184,7 +190,7 @@ mod tests {
         let old = r#"{ "cluster": null, "ticket": null, "mode": "applying",
             "abilities": { "storage": [], "network": false }, "applied": 3, "refused": null, "advice": null }"#;
         let report: AgentReport = serde_json::from_str(old).expect("a report without observations");
-        assert!(report.observations.is_empty());
+        assert!(report.observations.is_empty() && report.warnings.is_empty());
         // Without observations it is written as before.
         let written: serde_json::Value = serde_json::to_value(&report).expect("plain data");
         assert_eq!(written, serde_json::from_str::<serde_json::Value>(old).expect("JSON"));

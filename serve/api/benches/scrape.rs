@@ -149,6 +149,7 @@ impl Filled {
                     refused: None,
                     advice: None,
                     observations: vec![observation],
+                    warnings: Vec::new(),
                 };
                 for event in self.controller.observe(&host(number), &report, now) {
                     self.apply(event);

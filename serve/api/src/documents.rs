@@ -175,6 +175,9 @@ pub struct AgentDocument {
     pub wanted: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<Advice>,
+    /// Warnings of the agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// A token to issue.

@@ -63,6 +63,7 @@ struct AgentMetrics {
     age_s: Option<f64>,
     applied: u64,
     wanted: u64,
+    warnings: usize,
 }
 
 impl ClusterMetrics {
@@ -92,6 +93,7 @@ impl ClusterMetrics {
             age_s: observations.report_age(name, now).map(|age| age as f64 / 1e9),
             applied: host.applied,
             wanted: state.wanted_epoch(name),
+            warnings: host.warnings.len(),
         };
         let place = |server: &str, place: &str| [("server", server.to_owned()), ("place", place.to_owned())];
         Self {
@@ -275,7 +277,10 @@ impl ClusterMetrics {
         family.encode_gauges(encoder, self.agents.iter().map(|of| (host(of), of.applied as f64)))?;
         let help = "Epoch of the latest assignment of the host";
         let family = MetricFamily { name: "tailwright_controller_agent_wanted_epoch", help, unit: None };
-        family.encode_gauges(encoder, self.agents.iter().map(|of| (host(of), of.wanted as f64)))
+        family.encode_gauges(encoder, self.agents.iter().map(|of| (host(of), of.wanted as f64)))?;
+        let help = "Warnings of the agent, such as of a proxy that cannot be started";
+        let family = MetricFamily { name: "tailwright_controller_agent_warnings", help, unit: None };
+        family.encode_gauges(encoder, self.agents.iter().map(|of| (host(of), of.warnings as f64)))
     }
 
     fn encode_servers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

@@ -151,6 +151,7 @@ pub(crate) async fn list_agents(
             applied: host.applied,
             wanted: state.wanted_epoch(name),
             advice: host.advice.clone(),
+            warnings: host.warnings.clone(),
         });
     }
     Ok(Json(agents))

@@ -70,6 +70,7 @@ fn confirm(controller: &mut Controller, host: &str) {
             refused: None,
             advice: None,
             observations: Vec::new(),
+            warnings: Vec::new(),
         };
         let ReportOutcome::Events(events) = controller.judge(host, &report) else { panic!("a host of it") };
         events.into_iter().for_each(|event| apply(controller, event));

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use workload::Footprint;
 
 /// Version of [`Event`] that is written. Readers know this one and all before.
-pub const EVENT_VERSION: u32 = 3;
+pub const EVENT_VERSION: u32 = 4;
 
 /// An event as stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,6 +54,11 @@ pub enum Event {
         host: String,
         epoch: u64,
         text: String,
+    },
+    /// The warnings of an agent changed; without any, what they were about is over.
+    AgentWarned {
+        host: String,
+        warnings: Vec<String>,
     },
     WorkloadAdmitted(Box<Admission>),
     WorkloadRefused {

@@ -177,7 +177,7 @@ impl Controller {
         let ticket = Ticket { run: self.run, number: *number };
         let assignment = self.state.assignment(host).filter(|assignment| assignment.epoch != applied);
         let curves = self.observations.curves_read(&self.state, host);
-        AgentAnswer { cluster: self.state.cluster.clone(), ticket, assignment, curves }
+        AgentAnswer { cluster: self.state.cluster.clone(), host: host.to_owned(), ticket, assignment, curves }
     }
 
     fn describe_classes(&self, described: &ClassesDescription) -> Result<Event, CommandError> {

@@ -50,6 +50,9 @@ impl ClusterState {
             let text = advice.text.clone();
             events.push(Event::AgentAdvised { host: host.clone(), epoch: advice.epoch, text });
         }
+        if report.warnings != state.warnings {
+            events.push(Event::AgentWarned { host: host.clone(), warnings: report.warnings.clone() });
+        }
         let applied = report.applied;
         if applied < state.applied || applied > self.wanted_epoch(&host) {
             events.push(Event::Regressed { host, epoch: applied });

@@ -61,6 +61,8 @@ pub struct HostState {
     pub applied: u64,
     /// The latest advice of an agent that only advises.
     pub advice: Option<Advice>,
+    /// What the agent says needs a look.
+    pub warnings: Vec<String>,
     /// True while it does not report.
     pub is_silent: bool,
     /// True from when it fell back or refused an assignment until it enforces what is wanted.
@@ -217,6 +219,7 @@ impl ClusterState {
             Event::AgentAdvised { host, epoch, text } => {
                 self.host(host)?.advice = Some(Advice { epoch: *epoch, text: text.clone() });
             }
+            Event::AgentWarned { host, warnings } => self.host(host)?.warnings.clone_from(warnings),
             Event::WorkloadAdmitted(admission) => self.admit(*at_ns, admission)?,
             Event::WorkloadRefused { request, reason } => {
                 self.decided(*at_ns, request, DecisionAnswer::Refused { reason: reason.clone() });

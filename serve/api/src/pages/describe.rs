@@ -30,6 +30,12 @@ pub(super) fn described(event: &Event) -> String {
         Event::AgentAdvised { host, epoch, text } => {
             format!("the agent of host {host} on assignment {epoch}: {text}")
         }
+        Event::AgentWarned { host, warnings } if warnings.is_empty() => {
+            format!("the agent of host {host} has no more warnings")
+        }
+        Event::AgentWarned { host, warnings } => {
+            format!("the agent of host {host} warns: {}", warnings.join("; "))
+        }
         Event::WorkloadAdmitted(admission) => {
             format!("workload {} was admitted to {}", admission.request.full_name(), admission.change.server)
         }

@@ -124,7 +124,7 @@ pub(super) fn agents<'a>(
         Column::number("applied"),
         Column::number("wanted"),
         Column::text("servers with a proxy"),
-        Column::text("advice"),
+        Column::text("remarks"),
     ]);
     for (name, host) in rows {
         let wanted = state.wanted_epoch(name);
@@ -142,13 +142,19 @@ pub(super) fn agents<'a>(
         let storage = host.agent.iter().flat_map(|(_, abilities)| &abilities.storage);
         let storage: Vec<&str> = storage.map(String::as_str).collect();
         let advice = host.advice.as_ref().filter(|advice| advice.epoch == wanted);
+        let remarks = host.warnings.iter().chain(advice.map(|advice| &advice.text));
+        let remarks = remarks.map(String::as_str).collect::<Vec<_>>().join("; ");
         table.push([
             Cell::text(name),
             mode,
             applied,
             whole(wanted),
             Cell::text(if storage.is_empty() { "none".to_owned() } else { storage.join(", ") }),
-            Cell::text(advice.map_or("", |advice| &advice.text)),
+            if host.warnings.is_empty() {
+                Cell::text(remarks)
+            } else {
+                Cell::text(remarks).status(Status::Bad)
+            },
         ]);
     }
     table

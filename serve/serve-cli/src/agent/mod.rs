@@ -1,6 +1,9 @@
 //! `tailwright agent`: keeps the proxies and links of a host to the policies of a controller.
 
 mod enforcer;
+mod proxies;
+mod proxy_lock;
+mod stop;
 
 use crate::client::{Client, ClientError, TransportArgs};
 use agent::{
@@ -14,6 +17,7 @@ use enforcer::Enforcer;
 use machine::folder_lock::FolderLock;
 use machine::whole_file;
 use model::OperationError;
+use proxies::ProxySupervision;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use ureq::http::StatusCode;
@@ -28,9 +32,14 @@ Examples:
       enforce
   tailwright agent --controller URL --token-file a.token --enforce --links
       enforce, also on the host's links
+  tailwright agent --controller URL --token-file a.token --enforce \\
+      --run-proxies hosts.toml
+      enforce, and run the proxies of the host's servers
+  tailwright agent --stop-proxies
+      end the proxies that the agent started, after its own end
 
-The token says which host this is; an operator issues it. The proxies of the host's servers run already, with their \
-control sockets in --state. The agent may end in any way at any time: proxies keep \
+The token says which host this is; an operator issues it. Proxies of the host's servers have their control sockets in \
+--state. With --run-proxies the agent starts those that do not run, and again after they have ended. The agent may end in any way at any time: proxies keep \
 their policies, also without a controller and after a restart. With --links, as root, it limits the host's links, too, \
 where the controller decides that agents do.
 
@@ -50,11 +59,11 @@ const MEMORY: &str = "agent.json";
 #[command(after_help = HELP)]
 pub struct AgentArgs {
     /// Address of the controller.
-    #[arg(long, value_name = "URL")]
-    controller: String,
+    #[arg(long, value_name = "URL", required_unless_present = "stop_proxies")]
+    controller: Option<String>,
     /// File with a token: that of this host.
-    #[arg(long, value_name = "FILE")]
-    token_file: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "stop_proxies")]
+    token_file: Option<PathBuf>,
     #[command(flatten)]
     transport: TransportArgs,
     /// Enforce what the controller decides.
@@ -63,6 +72,12 @@ pub struct AgentArgs {
     /// Limit the host's links, too (requires root).
     #[arg(long)]
     links: bool,
+    /// Run the proxies of this host's servers in a hosts file: start those that do not run, also after they have ended.
+    #[arg(long, value_name = "HOSTS.toml")]
+    run_proxies: Option<PathBuf>,
+    /// End the proxies that an agent started, and nothing else.
+    #[arg(long, conflicts_with_all = ["controller", "token_file", "enforce", "links", "run_proxies"])]
+    stop_proxies: bool,
     /// Folder of the state: the proxies' control sockets.
     #[arg(long, value_name = "FOLDER", default_value = StateStore::DEFAULT)]
     state: PathBuf,
@@ -72,7 +87,10 @@ pub struct AgentArgs {
 }
 
 pub fn run(args: &AgentArgs) -> Result<VerbAnswer, OperationError> {
-    let client = Client::new(&args.controller, &args.token_file, &args.transport)?;
+    let (Some(controller), Some(token_file)) = (&args.controller, &args.token_file) else {
+        return stop_proxies(args);
+    };
+    let client = Client::new(controller, token_file, &args.transport)?;
     let folder = args.memory.as_path();
     let failed =
         |error: std::io::Error| OperationError::machine(format_args!("{}: {error}", folder.display()));
@@ -80,6 +98,8 @@ pub fn run(args: &AgentArgs) -> Result<VerbAnswer, OperationError> {
     let _lock = FolderLock::take(folder)
         .map_err(|error| failed(error).hint("another agent runs; stop that one first"))?;
     let memory = read_memory(&folder.join(MEMORY))?;
+    let begin = |hosts: &PathBuf| ProxySupervision::begin(hosts, &args.state, folder);
+    let proxies = args.run_proxies.as_ref().map(begin).transpose()?;
     let mode = if args.enforce { AgentMode::Applying } else { AgentMode::Advising };
     let mut host = Host {
         client,
@@ -109,8 +129,15 @@ pub fn run(args: &AgentArgs) -> Result<VerbAnswer, OperationError> {
             }
             AgentStep::Report(mut report) => {
                 report.observations = host.enforcer.observe(&machine);
+                report.warnings = proxies.as_ref().map(ProxySupervision::warnings).unwrap_or_default();
                 let answer = host.report(report)?;
-                machine.answered(answer, host.enforcer.abilities())
+                let name = answer.as_ref().map(|answer| answer.host.clone());
+                let next = machine.answered(answer, host.enforcer.abilities());
+                let is_foreign = matches!(next, AgentStep::Stop(_));
+                if let (Some(proxies), Some(name), false) = (&proxies, name, is_foreign) {
+                    proxies.host_is(&name);
+                }
+                next
             }
             AgentStep::Stop(reason) => {
                 return Err(OperationError::input(reason)
@@ -118,6 +145,18 @@ pub fn run(args: &AgentArgs) -> Result<VerbAnswer, OperationError> {
             }
         }
     }
+}
+
+/// Ends the proxies that an agent started, which must have ended before: it would start them again.
+fn stop_proxies(args: &AgentArgs) -> Result<VerbAnswer, OperationError> {
+    let _lock = match FolderLock::take(&args.memory) {
+        Err(error) if error.kind() == std::io::ErrorKind::ResourceBusy => {
+            let busy = format!("{}: an agent runs, which would start them again", args.memory.display());
+            return Err(OperationError::machine(busy).hint("stop it first"));
+        }
+        lock => lock,
+    };
+    stop::stop(&args.state)
 }
 
 /// The host of an agent.
@@ -167,10 +206,11 @@ impl Host {
         let path = format!("/v1/agent/report?wait_s={WAIT_S}");
         let mut answer = self.client.post(&path, &report, None, Duration::from_secs(WAIT_S));
         if let Err(ClientError::Refused(StatusCode::UNPROCESSABLE_ENTITY, _)) = answer
-            && !report.observations.is_empty()
+            && !(report.observations.is_empty() && report.warnings.is_empty())
         {
-            // A controller of the first version knows no observations.
+            // A controller of the first version knows no observations and no warnings.
             report.observations.clear();
+            report.warnings.clear();
             answer = self.client.post(&path, &report, None, Duration::from_secs(WAIT_S));
         }
         match answer {
@@ -271,6 +311,7 @@ mod tests {
             refused: None,
             advice: None,
             observations: vec![ServerObservation::default()],
+            warnings: vec!["no proxy".to_owned()],
         };
         let controller = std::thread::spawn(move || [(); 2].map(|()| answer_as_first_version(&listener)));
         let answer = host.report(report).expect("no end").expect("an answer");
