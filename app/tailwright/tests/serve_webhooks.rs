@@ -3,7 +3,7 @@
 
 mod support;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -26,6 +26,10 @@ enum Mood {
     Refuses,
     /// Reads, and never answers.
     Deaf,
+    /// Answers with headers that never end.
+    EndlessHead,
+    /// Answers with HTTP 200 and a body that never ends.
+    EndlessBody,
 }
 
 /// A post as it came: its signature and its body.
@@ -120,10 +124,26 @@ fn hear(mut stream: TcpStream, mood: Mood, take: &Sender<Post>, other: &Sender<P
             let _ = other.send(post);
             return Some(stream);
         }
+        Mood::EndlessHead | Mood::EndlessBody => {
+            let _ = other.send(post);
+            std::thread::spawn(move || answer_endlessly(stream, mood));
+            return None;
+        }
     };
     let _ = to.send(post);
     let _ = write!(stream, "HTTP/1.1 {answer}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
     None
+}
+
+/// Answers until the other side has enough.
+fn answer_endlessly(mut stream: TcpStream, mood: Mood) {
+    let begin = "HTTP/1.1 200 OK\r\ncontent-length: 1000000000000\r\n";
+    let end = if mood == Mood::EndlessBody { "\r\n" } else { "" };
+    let line = format!("x-more: {}\r\n", "a".repeat(1000)).repeat(64);
+    let mut is_read = stream.write_all(format!("{begin}{end}").as_bytes()).is_ok();
+    while is_read {
+        is_read = stream.write_all(line.as_bytes()).is_ok();
+    }
 }
 
 /// Kind, state and position of each alert of a post.
@@ -241,6 +261,88 @@ fn a_deaf_receiver_holds_up_nothing() {
     let controller = service.controller.take().expect("it runs");
     controller.signal("TERM");
     assert!(controller.ends_well());
+}
+
+/// Resident memory of the controller, bytes.
+fn resident(service: &Service) -> u64 {
+    let process = service.controller.as_ref().expect("it runs").0.id();
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+}
+
+/// Receivers that never take anything, or answer without end, cost a bounded memory, and no other receiver a change.
+#[test]
+fn bad_receivers_cost_little() {
+    /// More than the alerts of this test need, and less than an endless answer sends in a second.
+    const MORE_MAX: u64 = 64 << 20;
+    let bad = [Mood::Deaf, Mood::EndlessHead, Mood::EndlessBody]
+        .map(|mood| Ear::open(testkit::free_address(), mood));
+    let other = Ear::open(testkit::free_address(), Mood::Takes);
+    let urls: Vec<String> = bad.iter().chain([&other]).map(|ear| url(ear.address)).collect();
+    let mut service = service(&urls, &[]);
+    service.fall_back();
+    service.apply();
+    for ear in &bad {
+        ear.others.recv_timeout(TIMEOUT).expect("it was asked");
+    }
+    other.wait_for(&[DIFFERS, AGREES]);
+    let before = resident(&service);
+    let mut most = before;
+    for _ in 0..300 {
+        service.fall_back();
+        service.apply();
+        most = most.max(resident(&service));
+    }
+    let mut count = 0;
+    let begun = Instant::now();
+    while count < 600 {
+        assert!(begun.elapsed() < TIMEOUT, "{count} of 600 changes");
+        count += other.taken.recv_timeout(TIMEOUT).map_or(0, |post| alerts(&post).len());
+        most = most.max(resident(&service));
+    }
+    println!("resident memory: {} KiB, at most {} KiB", before >> 10, most >> 10);
+    assert!(most < before + MORE_MAX, "{before} bytes, at most {most}");
+}
+
+/// Late requests burn the error budget: both alerts fire, once, and end when the workload leaves.
+#[test]
+fn burn_rates_alert() {
+    let ear = Ear::open(testkit::free_address(), Mood::Takes);
+    let mut service = service(&[url(ear.address)], &[]);
+    let counted = |requests: u64, late: u64| {
+        json!([{ "server": "cache-1", "counters": "one", "waiting": 0, "outstanding": 0, "workloads": [{
+            "workload": "shop/mail", "requests": requests, "bytes": 0, "late": late,
+            "beyond_limits": 0, "beyond_limits_waited_s": 0.0, "latency_s": 1.0,
+            "latencies": [[1_000_000, requests - late], [200_000_000, late]],
+        }] }])
+    };
+    service.observe(&counted(0, 0));
+    service.observe(&counted(1000, 1));
+    service.observe(&counted(1100, 101));
+    let posts = ear.wait_for(&[("budget_burns_slowly", "firing")]);
+    // 9.2 % of the requests are late, where 1 % may be: above 6, and below 14.4.
+    assert!(posts.iter().flat_map(alerts).all(|alert| alert.0 != "budget_burns_fast"), "{posts:?}");
+    service.observe(&counted(1500, 401));
+    let posts = ear.wait_for(&[("budget_burns_fast", "firing")]);
+    let read: Value = serde_json::from_str(&posts.last().expect("one").body).expect("JSON");
+    let found =
+        read["alerts"].as_array().expect("a list").iter().find(|it| it["alert"] == "budget_burns_fast");
+    let alert = found.expect("it was waited for");
+    assert_eq!((alert["tenant"].as_str(), alert["workload"].as_str()), (Some("shop"), Some("mail")));
+    let reason = alert["reason"].as_str().expect("text");
+    assert!(reason.starts_with("401 of 1500 requests of the last hour took longer than 100ms"), "{reason}");
+    // The states are in the history: another run says nothing again, and ends them when the workload leaves.
+    service.run_controller();
+    service.report(&Value::Null);
+    service.observe(&counted(1600, 401));
+    service.observe(&counted(2600, 401));
+    service.ctl(&["remove", "mail", "--tenant", "shop"]).expect_code(0);
+    let posts = ear.wait_for(&[("budget_burns_fast", "resolved"), ("budget_burns_slowly", "resolved")]);
+    // A kill between answer and note makes the same change come again.
+    let known = alert["seq"].as_u64().expect("a number");
+    let fired = posts.iter().flat_map(alerts).filter(|alert| alert.1 == "firing" && alert.2 != known);
+    assert_eq!(fired.collect::<Vec<_>>(), []);
 }
 
 #[test]

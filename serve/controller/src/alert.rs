@@ -18,6 +18,10 @@ pub enum AlertKind {
     SloMissed,
     /// A workload sends more than its limits.
     LimitsOutgrown,
+    /// A workload uses up the error budget of a month within two days.
+    BudgetBurnsFast,
+    /// A workload uses up the error budget of a month within five days.
+    BudgetBurnsSlowly,
     /// The agent of a host does not report.
     AgentSilent,
     /// A host enforces other than it had confirmed, or cannot apply what is wanted.

@@ -1,7 +1,7 @@
 //! Alerts of a cluster, as its history changes.
 
 use crate::alert::{Alert, AlertKind, AlertState};
-use crate::observed::ObservedVerdict;
+use crate::observed::{BurnAlert, ObservedVerdict};
 use crate::state::ClusterState;
 
 impl ClusterState {
@@ -37,11 +37,49 @@ impl ClusterState {
         let changes = [(of(before), AlertState::Resolved), (of(now), AlertState::Firing)];
         for (alert, state) in changes {
             let Some(alert) = alert.filter(|_| of(before) != of(now)) else { continue };
-            let seq = self.seq;
-            let tenant = Some(tenant.to_owned());
-            let workload = Some(name.to_owned());
-            let reason = reason.to_owned();
-            self.alerts.push(Alert { seq, at_ns, alert, state, tenant, workload, host: None, reason });
+            self.alert_on_workload(at_ns, (tenant, name), (alert, state), reason);
+        }
+    }
+
+    /// Notes that an alert on the burn rate of a workload changed.
+    pub(crate) fn alert_on_burn(
+        &mut self,
+        at_ns: u64,
+        subject: (&str, &str),
+        (burn, state): (BurnAlert, AlertState),
+        reason: &str,
+    ) {
+        let alert = match burn {
+            BurnAlert::Fast => AlertKind::BudgetBurnsFast,
+            BurnAlert::Slow => AlertKind::BudgetBurnsSlowly,
+        };
+        self.alert_on_workload(at_ns, subject, (alert, state), reason);
+    }
+
+    fn alert_on_workload(
+        &mut self,
+        at_ns: u64,
+        (tenant, name): (&str, &str),
+        (alert, state): (AlertKind, AlertState),
+        reason: &str,
+    ) {
+        let seq = self.seq;
+        let tenant = Some(tenant.to_owned());
+        let workload = Some(name.to_owned());
+        let reason = reason.to_owned();
+        self.alerts.push(Alert { seq, at_ns, alert, state, tenant, workload, host: None, reason });
+    }
+
+    /// Ends the alerts on a workload that has no place any more.
+    pub(crate) fn end_alerts_on(&mut self, at_ns: u64, id: u64, reason: &str) {
+        let Some(workload) = self.workloads.get_mut(&id) else { return };
+        let verdict = workload.verdict;
+        let burns = std::mem::take(&mut workload.burns);
+        let request = workload.request.clone();
+        let subject = (request.tenant.as_str(), request.name.as_str());
+        self.alert_on_verdict(at_ns, subject, (verdict, None), reason);
+        for burn in burns {
+            self.alert_on_burn(at_ns, subject, (burn, AlertState::Resolved), reason);
         }
     }
 }

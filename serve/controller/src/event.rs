@@ -4,7 +4,7 @@
 //! later version of the planner does not change the past.
 
 use crate::alert::{AlertKind, AlertState};
-use crate::observed::ObservedVerdict;
+use crate::observed::{BurnAlert, ObservedVerdict};
 use agent::{Abilities, AgentMode, ClientPlace};
 use model::{Policy, ServerClass, Slo};
 use schemars::JsonSchema;
@@ -102,6 +102,17 @@ pub enum Event {
         tenant: String,
         name: String,
         verdict: ObservedVerdict,
+        /// Reason in a sentence, with figures.
+        reason: String,
+    },
+    /// An alert on the burn rate of a workload's error budget began or ended.
+    BurnChanged {
+        /// Identity of the workload: the position of its admission.
+        workload: u64,
+        tenant: String,
+        name: String,
+        burn: BurnAlert,
+        state: AlertState,
         /// Reason in a sentence, with figures.
         reason: String,
     },

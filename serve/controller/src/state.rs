@@ -6,7 +6,7 @@ use crate::event::{
     Admission, ClassesDescription, Event, HostsDescription, NetworkEnforcement, RecordedEvent, Renewal,
     RequestRecord, ServerChange, TokenRecord, Withdrawal, full_name,
 };
-use crate::observed::ObservedVerdict;
+use crate::observed::{BurnAlert, ObservedVerdict};
 use crate::room::Room;
 use agent::{Abilities, Advice, AgentMode, Assignment, ServerAssignment, WorkloadClients};
 use model::Slo;
@@ -61,7 +61,7 @@ pub struct HostState {
     pub applied: u64,
     /// The latest advice of an agent that only advises.
     pub advice: Option<Advice>,
-    /// What the agent says needs a look.
+    /// Warnings of the agent.
     pub warnings: Vec<String>,
     /// True while it does not report.
     pub is_silent: bool,
@@ -99,6 +99,8 @@ pub struct WorkloadState {
     pub assumptions: Vec<String>,
     /// The latest verdict in the history.
     pub verdict: Option<ObservedVerdict>,
+    /// Alerts on its burn rate that fire.
+    pub burns: BTreeSet<BurnAlert>,
     /// Reason why it has no place any more.
     pub gone: Option<String>,
     pub covered: CoveredTraffic,
@@ -255,6 +257,14 @@ impl ClusterState {
                 let workload = self.workloads.get_mut(workload).ok_or("its workload was never admitted")?;
                 let before = workload.verdict.replace(*verdict);
                 self.alert_on_verdict(*at_ns, (tenant, name), (before, Some(*verdict)), reason);
+            }
+            Event::BurnChanged { workload, tenant, name, burn, state, reason } => {
+                let workload = self.workloads.get_mut(workload).ok_or("its workload was never admitted")?;
+                match state {
+                    AlertState::Firing => workload.burns.insert(*burn),
+                    AlertState::Resolved => workload.burns.remove(burn),
+                };
+                self.alert_on_burn(*at_ns, (tenant, name), (*burn, *state), reason);
             }
             Event::AlertChanged { alert, state, host, reason } => {
                 let is_firing = *state == AlertState::Firing;
@@ -432,6 +442,7 @@ impl ClusterState {
             derivation: derivation.clone(),
             assumptions: assumptions.clone(),
             verdict: None,
+            burns: BTreeSet::new(),
             gone: None,
             covered: CoveredTraffic { has_trace: true, renewed_by: None },
             planning: kind.workload(&name, slo, footprint),
@@ -501,9 +512,8 @@ impl ClusterState {
         self.room.remove_clients(id, &workload.request.clients);
         let gone = "it was removed";
         workload.gone = Some(gone.to_owned());
-        let verdict = workload.verdict;
         let request = RequestRecord { key: None, ..workload.request.clone() };
-        self.alert_on_verdict(at_ns, (tenant, name), (verdict, None), gone);
+        self.end_alerts_on(at_ns, id, gone);
         self.decided(at_ns, &request, DecisionAnswer::Removed);
         self.change(change)
     }
@@ -541,6 +551,7 @@ impl ClusterState {
                 self.room.remove_clients(id, &workload.request.clients);
                 workload.gone = Some(reason.to_owned());
                 let request = RequestRecord { key: None, ..workload.request.clone() };
+                self.end_alerts_on(at_ns, id, reason);
                 self.decided(at_ns, &request, DecisionAnswer::Withdrawn { reason: reason.to_owned() });
             }
             if let Some(change) = instead {

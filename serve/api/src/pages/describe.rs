@@ -1,7 +1,7 @@
 //! Events as sentences.
 
 use agent::AgentMode;
-use controller::{Event, Role};
+use controller::{AlertState, Event, Role};
 use units::plural;
 
 /// Says what an event of the history changed.
@@ -64,6 +64,13 @@ pub(super) fn described(event: &Event) -> String {
         }
         Event::VerdictChanged { tenant, name, verdict, reason, .. } => {
             format!("workload {tenant}/{name} is now {}: {reason}", verdict.word())
+        }
+        Event::BurnChanged { tenant, name, state, reason, .. } => {
+            let change = match state {
+                AlertState::Firing => "burns its error budget",
+                AlertState::Resolved => "burns its error budget less",
+            };
+            format!("workload {tenant}/{name} {change}: {reason}")
         }
         Event::AlertChanged { reason, .. } => reason.clone(),
         Event::Restored { .. } => {

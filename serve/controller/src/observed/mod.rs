@@ -11,9 +11,10 @@
 //!
 //! **Limits that would hold** follow from burst curves of what clients really send ([`live`]).
 //!
-//! Everything here is memory of one run of the controller and bounded for each workload. Only changes of verdicts are
-//! events.
+//! Everything here is memory of one run of the controller and bounded for each workload. Only changes of verdicts and of
+//! alerts on burn rates ([`burn`]) are events.
 
+mod burn;
 mod counts;
 mod latencies;
 mod ledger;
@@ -23,21 +24,24 @@ mod record;
 mod verdict;
 mod view;
 
+pub use burn::BurnAlert;
 pub use latencies::LatencyBucket;
 pub use live_limits::{LiveLimit, LiveTraffic, LiveWindow, NormalisedCurves};
-pub use verdict::{BurnAlert, ObservedVerdict};
+pub use verdict::ObservedVerdict;
 pub use view::{ServerCounts, WindowObservation, WorkloadObservation};
 
+use crate::alert::AlertState;
 use crate::event::Event;
 use crate::state::ClusterState;
 use agent::ServerObservation;
+use burn::Burn;
 use ledger::ServerLedger;
 use live::CurveLedger;
 use record::WorkloadRecord;
 use std::collections::BTreeMap;
 use workload::live::CurveMark;
 
-/// Least time between two verdict events of a workload.
+/// Least time between two verdict events of a workload, and between two events of an alert on it.
 const EVENT_INTERVAL_NS: u64 = 60_000_000_000;
 
 /// Observations of all workloads. Instants are nanoseconds of a clock of the caller that never goes back.
@@ -52,8 +56,8 @@ pub struct Observations {
 }
 
 impl Observations {
-    /// Adds the counters of a report of `host`. Counters of servers of other hosts are ignored. Returns verdicts that
-    /// have changed.
+    /// Adds the counters of a report of `host`. Counters of servers of other hosts are ignored. Returns verdicts and
+    /// alerts that have changed.
     pub(crate) fn add(
         &mut self,
         state: &ClusterState,
@@ -82,6 +86,7 @@ impl Observations {
                 let record = self.workloads.entry(*id).or_insert_with(|| WorkloadRecord::new(since));
                 record.add(now, &increment);
                 changed.extend(self.verdict_event(state, *id, now));
+                changed.extend(self.burn_events(state, *id, now));
             }
         }
         changed
@@ -128,6 +133,35 @@ impl Observations {
             verdict: judged.verdict,
             reason: judged.reason(workload.slo, needed.as_deref()),
         })
+    }
+
+    /// Returns the events of alerts on the burn rate that begin or end. After a start of the controller none ends before all
+    /// of its short window is known.
+    fn burn_events(&mut self, state: &ClusterState, id: u64, now: u64) -> Vec<Event> {
+        let Some((workload, record)) = state.workload(id).zip(self.workloads.get_mut(&id)) else {
+            return Vec::new();
+        };
+        let mut events = Vec::new();
+        for (index, alert) in BurnAlert::ALL.into_iter().enumerate() {
+            let is_firing = workload.burns.contains(&alert);
+            if record.burns_told_at[index].is_some_and(|told| now < told + EVENT_INTERVAL_NS) {
+                continue;
+            }
+            let burn = Burn::new(alert, record, workload.slo, now);
+            if burn.fires() == is_firing || (is_firing && !burn.knows_short) {
+                continue;
+            }
+            record.burns_told_at[index] = Some(now);
+            events.push(Event::BurnChanged {
+                workload: id,
+                tenant: workload.request.tenant.clone(),
+                name: workload.request.name.clone(),
+                burn: alert,
+                state: if is_firing { AlertState::Resolved } else { AlertState::Firing },
+                reason: burn.reason(),
+            });
+        }
+        events
     }
 
     /// Returns the time since the latest report of a host, nanoseconds; `None` without any in this run.

@@ -30,10 +30,19 @@ pub(super) struct WorkloadRecord {
     pub(super) reported_at: u64,
     /// Instant of the latest verdict event in this run.
     pub(super) told_at: Option<u64>,
+    /// Instants of the latest event of each alert on its burn rate in this run.
+    pub(super) burns_told_at: [Option<u64>; 2],
     pub(super) total: Counts,
     pub(super) live: LiveRecord,
     short: VecDeque<Period>,
     long: VecDeque<Period>,
+}
+
+/// Numbers of requests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct LateCounts {
+    pub(super) requests: u64,
+    pub(super) late: u64,
 }
 
 /// A period with requests.
@@ -49,6 +58,7 @@ impl WorkloadRecord {
             since,
             reported_at: since,
             told_at: None,
+            burns_told_at: [None; 2],
             total: Counts::default(),
             live: LiveRecord::new(),
             short: VecDeque::new(),
@@ -76,6 +86,16 @@ impl WorkloadRecord {
         let mut counts = Counts::default();
         self.periods(now, window).for_each(|period| counts.add(&period.counts));
         counts
+    }
+
+    /// Returns the numbers of requests and of late ones of a window, as [`window`](Self::window) has them.
+    pub(super) fn late(&self, now: u64, window: u64) -> LateCounts {
+        let mut sum = LateCounts::default();
+        for Period { counts, .. } in self.periods(now, window) {
+            sum.requests += counts.requests;
+            sum.late += counts.late;
+        }
+        sum
     }
 
     /// Returns the requests of a window in order of time, with the number of those that `over` counts.
@@ -143,6 +163,8 @@ mod tests {
                 let allowed = within(0)..=within(LONG_NS);
                 assert!(allowed.contains(&counts.requests), "{at} {window}: {} {allowed:?}", counts.requests);
                 assert_eq!(counts.late, counts.requests / 2);
+                let late = LateCounts { requests: counts.requests, late: counts.late };
+                assert_eq!(record.late(at, window), late);
             }
         }
         assert_eq!(record.total.requests, 10 * told.len() as u64);

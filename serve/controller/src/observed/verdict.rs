@@ -1,7 +1,8 @@
 //! Verdicts on the promise of a workload, from its requests.
 
+use super::burn::{BurnAlert, budget, burn_alert};
 use super::counts::Counts;
-use super::record::{FIVE_MINUTES, HALF_HOUR, HOUR, SIX_HOURS, WorkloadRecord};
+use super::record::{FIVE_MINUTES, HOUR, WorkloadRecord};
 use model::{Slo, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,12 +12,6 @@ use verify::{Judgement, judge_counted};
 
 /// Confidence of a verdict, that of `tailwright verify`.
 pub(super) const CONFIDENCE: f64 = 0.95;
-/// Burn rates that alert, by the Site Reliability Workbook (ch. 5): 2 % of a month's budget in an hour, 5 % in six.
-const FAST_BURN: f64 = 14.4;
-const SLOW_BURN: f64 = 6.0;
-/// Least number of late requests in the long window for an alert.
-const ALERT_LATE_MIN: u64 = 10;
-
 /// Verdict on an observed workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -58,16 +53,6 @@ impl fmt::Display for ObservedVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())
     }
-}
-
-/// Alert on the burn rate of the error budget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum BurnAlert {
-    /// The budget of a month would last for two days: in the last hour and the last five minutes.
-    Fast,
-    /// It would last for five days: in the last six hours and the last half hour.
-    Slow,
 }
 
 /// A verdict with its evidence.
@@ -132,32 +117,6 @@ impl JudgedRecord {
              for {wait} on average"
         )
     }
-}
-
-/// Share of requests that may be late.
-pub(super) fn budget(slo: Slo) -> f64 {
-    1.0 - slo.percentile.fraction()
-}
-
-/// Returns the share of late requests over the share that may be late: 1 uses up the budget exactly. `None` without
-/// requests or budget.
-pub(super) fn burn_rate(counts: &Counts, slo: Slo) -> Option<f64> {
-    let budget = budget(slo);
-    (counts.requests > 0 && budget > 0.0).then(|| counts.late as f64 / counts.requests as f64 / budget)
-}
-
-fn burn_alert(record: &WorkloadRecord, slo: Slo, now: u64) -> Option<BurnAlert> {
-    let burns = |long: u64, short: u64, rate: f64| {
-        // With a large budget even a burn rate of all requests late is small.
-        let rate = rate.min(0.5 / budget(slo));
-        let long = record.window(now, long);
-        let is_above = |counts: &Counts| burn_rate(counts, slo).is_some_and(|burn| burn > rate);
-        long.late >= ALERT_LATE_MIN && is_above(&long) && is_above(&record.window(now, short))
-    };
-    if burns(HOUR, FIVE_MINUTES, FAST_BURN) {
-        return Some(BurnAlert::Fast);
-    }
-    burns(SIX_HOURS, HALF_HOUR, SLOW_BURN).then_some(BurnAlert::Slow)
 }
 
 fn percent(share: f64) -> String {

@@ -1,11 +1,12 @@
 //! Observations as documents.
 
 use super::Observations;
+use super::burn::{BurnAlert, burn_rate};
 use super::counts::Counts;
 use super::latencies::LatencyBucket;
 use super::live_limits::{LiveTraffic, NormalisedCurves};
-use super::record::{FIVE_MINUTES, HALF_HOUR, HOUR, SIX_HOURS, WorkloadRecord};
-use super::verdict::{BurnAlert, ObservedVerdict, burn_rate, judge_record};
+use super::record::{FIVE_MINUTES, HALF_HOUR, HOUR, LateCounts, SIX_HOURS, WorkloadRecord};
+use super::verdict::{ObservedVerdict, judge_record};
 use crate::state::{ClusterState, WorkloadState};
 use model::Slo;
 use schemars::JsonSchema;
@@ -99,7 +100,7 @@ impl WindowObservation {
             bytes: counts.bytes,
             late: counts.late,
             late_share: (counts.requests > 0).then(|| counts.late as f64 / counts.requests as f64),
-            burn_rate: burn_rate(counts, slo),
+            burn_rate: burn_rate(LateCounts { requests: counts.requests, late: counts.late }, slo),
             beyond_limits: counts.beyond_limits,
             beyond_limits_waited_s: counts.beyond_limits_waited_s,
             p50_s: percentile(50.0),

@@ -1,6 +1,7 @@
 //! Simulated clusters in which no promise may be broken and no decision lost. A failing seed is replayed by
 //! `cargo bench -p controller --bench simulation -- --seed N`.
 
+mod burns;
 mod simulated;
 
 use simulated::mistake::Mistake;
