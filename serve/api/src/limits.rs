@@ -8,6 +8,12 @@ pub const BODY_MAX: usize = 4 << 20;
 pub const REPORT_MAX: usize = 64 << 20;
 /// Largest trace, bytes as sent.
 pub const TRACE_MAX: usize = 64 << 20;
+/// Largest trace that was sent compressed, bytes of its text.
+pub(crate) const TRACE_EXPANDED_MAX: u64 = 2 << 30;
+/// Most requests of a trace.
+pub(crate) const TRACE_REQUESTS_MAX: u64 = 50_000_000;
+/// Traces that are read at a time. Reading one takes a CPU.
+pub(crate) const TRACE_READERS_MAX: usize = 2;
 /// Most bytes of a refused request that are received before it is answered, and the time for it.
 pub(crate) const REFUSED_BODY_MAX: usize = 80 << 20;
 pub(crate) const REFUSED_BODY_TIME: Duration = Duration::from_secs(10);

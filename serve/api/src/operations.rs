@@ -144,7 +144,7 @@ fn of_tenants() -> Vec<Operation> {
     vec![
         Operation::post("/v1/traces", "sendTrace", send_trace)
             .does("Send the trace of a workload")
-            .detail("At most 64 MiB. Requests name it by the hash that is answered.")
+            .detail("At most 64 MiB, 2 GiB when decompressed, and 50 million requests. Requests name it by the hash that is answered.")
             .by(TENANTS)
             .query::<TraceQuery>()
             .takes(bytes)

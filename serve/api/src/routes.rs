@@ -237,9 +237,9 @@ pub(crate) async fn send_trace(
         ));
     }
     let upload = Upload::receive(&cluster, &query.file, body).await?;
+    let trace = upload.hash.clone();
+    let footprints = upload.footprints(profiles).await?;
     blocking(move || {
-        let footprints = upload.footprints(&profiles)?;
-        let trace = upload.hash;
         cluster.lock().store.keep_trace(&tenant, &trace, &footprints)?;
         let requests = footprints.values().next().map_or(0, workload::Footprint::requests);
         Ok(Json(TraceDocument { trace, requests, classes: footprints.into_keys().collect() }))
@@ -345,6 +345,11 @@ fn decide(
         key,
         footprints,
     };
+    decide_request(core, request)
+}
+
+/// Decides a request with its footprints, and stores nothing.
+pub(crate) fn decide_request(core: &ClusterCore, request: WorkloadRequest) -> Result<Event, ApiError> {
     check_clients(&request)?;
     Ok(core.controller.decide(&Command::Request(Box::new(request)))?)
 }
