@@ -18,6 +18,11 @@ const HOSTILE: &str = "\"'><img src=x onerror=\"window.owned=1\"><b>${{&lt;";
 const OTHER: &str = "zebra-bank";
 const OTHER_WORKLOAD: &str = "okapi-ledger";
 
+/// Questions, which are admitted, refused, and not understood.
+const YES: &str = "/what-if?slo=99%25+%3C+400ms&reads=50&writes=2&size=1KiB&burst=5&address=127.0.0.30&host=";
+const NO: &str = "/what-if?slo=99%25+%3C+500us&reads=50&size=1KiB&burst=5&address=127.0.0.30";
+const UNCLEAR: &str = "/what-if?slo=soon&reads=%22%3E%3Cimg+src%3Dx+onerror%3D%22window.owned%3D3%22%3E";
+
 /// A cluster with workloads of two tenants, of which one is withdrawn with a reason that names the others'.
 fn populated() -> Service {
     let mut service = Service::start();
@@ -45,7 +50,9 @@ fn populated() -> Service {
 fn pages(is_operator: bool) -> Vec<String> {
     let hostile: String = HOSTILE.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let workload = |name: &str| format!("/workload?tenant=shop&name={name}");
-    let mut pages = vec!["/".to_owned(), "/workloads".to_owned(), "/decisions".to_owned()];
+    let mut pages =
+        vec!["/".to_owned(), "/workloads".to_owned(), "/decisions".to_owned(), "/what-if".to_owned()];
+    pages.extend([YES, NO, UNCLEAR].map(str::to_owned));
     pages.extend(["mail", "impossible", "taken-back", &hostile].map(workload));
     if is_operator {
         pages.extend(["/servers", "/agents", "/events", "/server?name=cache-1"].map(str::to_owned));
@@ -102,8 +109,30 @@ fn pages_in_a_browser_are_live_and_lose_nothing() {
     assert_eq!(browser.text(of_text), scripted);
     browser.call("Emulation.setScriptExecutionDisabled", json!({ "value": false }));
 
+    check_question(&mut browser, &service, &base);
     check_news(&mut browser, &service, &base);
     check_loss(&mut browser, &mut service, &base);
+}
+
+/// The form of `/what-if` is filled in and sent by the keyboard, without scripts, and changes nothing.
+#[track_caller]
+fn check_question(browser: &mut Browser, service: &Service, base: &str) {
+    let seq = || service.ctl(&["list", "events"]).expect_code(0).stdout.matches("\"seq\"").count();
+    let before = seq();
+    browser.call("Emulation.setScriptExecutionDisabled", json!({ "value": true }));
+    browser.call("Page.navigate", json!({ "url": format!("{base}/what-if") }));
+    browser.wait("the form", "document.querySelector('input[name=slo]') !== null");
+    for (field, text) in
+        [("slo", "99% < 400ms"), ("reads", "50"), ("size", "1KiB"), ("burst", "5"), ("address", "127.0.0.30")]
+    {
+        browser.evaluate(&format!("document.querySelector('input[name={field}]').focus()"));
+        browser.type_text(text);
+    }
+    browser.press("Enter", 13, "\r");
+    browser.wait("the answer", "document.querySelector('main').textContent.includes('Yes: within')");
+    assert_eq!(browser.text("document.querySelector('input[name=slo]').value"), "99% < 400ms");
+    browser.call("Emulation.setScriptExecutionDisabled", json!({ "value": false }));
+    assert_eq!(seq(), before);
 }
 
 /// Nothing is outside the screen, without contrast or without a word of explanation.
@@ -122,12 +151,12 @@ fn check_layout(browser: &mut Browser, at: &str, width: u32) {
 #[track_caller]
 fn check_keyboard(browser: &mut Browser, at: &str) {
     const LINKS: &str =
-        "Array.from(document.querySelectorAll('a, button, summary')).filter(e => e.checkVisibility())";
+        "Array.from(document.querySelectorAll('a, button, summary, input')).filter(e => e.checkVisibility())";
     let count = browser.evaluate(&format!("(window.wanted = {LINKS}).length")).as_u64().expect("a number");
     browser.evaluate("window.reached = new Set(); document.activeElement.blur(); scrollTo(0, 0)");
     // Headings of tables, and boxes that scroll, are between them.
-    let steps =
-        browser.evaluate("document.querySelectorAll('a, button, summary, th, .table, pre').length + 5");
+    let steps = browser
+        .evaluate("document.querySelectorAll('a, button, summary, input, th, .table, pre').length + 5");
     for _ in 0..steps.as_u64().expect("a number") {
         browser.press("Tab", 9, "");
         browser.evaluate("reached.add(document.activeElement)");
@@ -368,6 +397,66 @@ fn a_session_reads_and_changes_nothing() {
     assert_eq!(service.send("POST", "/sign-out", &[&session, form], "").status, 303);
     assert_eq!(events.next(), None, "the stream ends with the session");
     assert_eq!(service.send("GET", "/", &[&session], "").status, 303);
+}
+
+/// The page answers as a request would be, keeps nothing, and shows a tenant nothing of others.
+#[test]
+fn a_question_changes_nothing() {
+    let mut service = populated();
+    let session = service.sign_in("shop");
+    let operator = service.sign_in("cluster/operator");
+    let seq =
+        |service: &Service| service.ctl(&["list", "events"]).expect_code(0).stdout.matches("\"seq\"").count();
+    let before = seq(&service);
+    let ask = |service: &Service, path: &str, session: &String| {
+        let answer = service.send("GET", path, &[session], "");
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        answer.body
+    };
+    for (path, part) in [
+        ("/what-if", "The question changes nothing"),
+        (YES, "Yes: within "),
+        (NO, "would be admitted with"),
+        (UNCLEAR, "SLO: "),
+        ("/what-if?slo=99%25+%3C+1s&reads=1&size=1KiB&address=nowhere", "clients: "),
+        ("/what-if?slo=99%25+%3C+1s&reads=1&size=1KiB&address=127.0.0.30&host=elsewhere", "no host"),
+        ("/what-if?slo=99%25+%3C+1s&reads=1e300&size=1KiB&address=127.0.0.30", "a form takes at most"),
+        ("/what-if?slo=99%25+%3C+1s&reads=1&size=99999999999TB&address=127.0.0.30", "question is not clear"),
+        ("/what-if?slo=99%25+%3C+1s&reads=1&size=1KiB&address=127.0.0.2", "another workload"),
+    ] {
+        for session in [&session, &operator] {
+            let page = ask(&service, path, session);
+            assert!(page.contains(part), "{path}: {part}: {page}");
+            assert!(!page.contains("<img"), "{page}");
+        }
+    }
+    // The tenant of a tenant is its own, whatever the address says.
+    for path in [YES, NO] {
+        let page = ask(&service, &format!("{path}&tenant={OTHER}"), &session);
+        assert!(!page.contains(OTHER) && !page.contains(OTHER_WORKLOAD), "{page}");
+    }
+    assert!(ask(&service, YES, &operator).contains(OTHER_WORKLOAD), "the derivation names its company");
+    assert_eq!(seq(&service), before);
+    let left = std::fs::read_dir(service.folder.join("cluster/uploads")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "what stood for a trace is deleted");
+    // The bound of the page is that of the request with the same limits.
+    service
+        .folder
+        .write("asked.limits", "op,size_bytes,rate_per_s,burst_requests\nread,1024,50,5\nwrite,1024,2,5\n");
+    let asked = ["request", "asked", "99% < 400ms", "asked.limits", "--address", "127.0.0.30", "--no-wait"];
+    let said = service.ctl_as("shop", &asked).expect_code(0).stdout;
+    let bound = said.split("at most ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a bound");
+    service.apply();
+    let page = service.send("GET", "/workload?tenant=shop&name=asked", &[&session], "").body;
+    let shown =
+        page.split("Within ").nth(1).and_then(|rest| rest.split(" on ").next()).expect("a bound").to_owned();
+    service.ctl_as("shop", &["remove", "asked"]).expect_code(0);
+    service.apply();
+    let page = ask(&service, YES, &session);
+    assert!(page.contains(&format!("Yes: within {shown},")), "{bound}, {shown}: {page}");
+    // Without a session it is the way to sign in.
+    assert_eq!(service.send("GET", YES, &[], "").status, 303);
+    assert_eq!(service.send("POST", "/what-if", &[&session], "").status, 405);
 }
 
 /// The stream is the history: from any position, once, in order, to the end of the service.

@@ -30,18 +30,21 @@ pub struct Form {
     action: String,
     button: String,
     fields: Vec<Field>,
+    /// True if the fields are a part of the address of the answer.
+    is_question: bool,
 }
 
 #[derive(Debug, Clone)]
 enum Field {
     Hidden { name: &'static str, value: String },
     Secret { name: &'static str, label: String },
+    Text { name: &'static str, label: String, value: String },
 }
 
 impl Form {
     /// Creates a form without fields; `button` is the text of its button.
     pub fn new(action: impl Into<String>, button: impl Into<String>) -> Self {
-        Self { action: action.into(), button: button.into(), fields: Vec::new() }
+        Self { action: action.into(), button: button.into(), fields: Vec::new(), is_question: false }
     }
 
     /// Adds a field with a fixed value, which is not visible.
@@ -58,8 +61,23 @@ impl Form {
         self
     }
 
+    /// Adds a field for a line of text.
+    #[must_use]
+    pub fn text(mut self, name: &'static str, label: impl Into<String>, value: impl Into<String>) -> Self {
+        self.fields.push(Field::Text { name, label: label.into(), value: value.into() });
+        self
+    }
+
+    /// Makes it a form that changes nothing: it is sent by GET, and its answer has an address.
+    #[must_use]
+    pub fn asks(mut self) -> Self {
+        self.is_question = true;
+        self
+    }
+
     pub(crate) fn write(&self, xml: &mut Xml) {
-        let attributes = [("method", "post".into()), ("action", self.action.as_str().into())];
+        let method = if self.is_question { "get" } else { "post" };
+        let attributes = [("method", method.into()), ("action", self.action.as_str().into())];
         xml.element("form", &attributes, |xml| {
             for field in &self.fields {
                 match field {
@@ -71,6 +89,16 @@ impl Form {
                         ];
                         xml.shape("input", &attributes, "");
                     }
+                    Field::Text { name, label, value } => xml.element("label", &[], |xml| {
+                        xml.text_element("span", &[], label);
+                        let attributes = [
+                            ("type", "text".into()),
+                            ("name", (*name).into()),
+                            ("value", value.as_str().into()),
+                            ("autocomplete", "off".into()),
+                        ];
+                        xml.shape("input", &attributes, "");
+                    }),
                     Field::Secret { name, label } => xml.element("label", &[], |xml| {
                         xml.text_element("span", &[], label);
                         let attributes = [
@@ -182,6 +210,7 @@ main form{display:flex;flex-wrap:wrap;align-items:end;gap:12px;margin:20px 0}
 label span{display:block;font-size:13px;color:var(--soft);margin-bottom:4px}
 input,button{font:inherit;color:var(--ink);background:var(--panel);border:1px solid var(--soft);border-radius:6px;padding:6px 12px;max-width:100%}
 input{width:22em;background:var(--paper)}
+input[type=text]{width:15em}
 button{cursor:pointer}
 button:hover{border-color:var(--ink)}
 .news:empty{display:none}

@@ -19,6 +19,12 @@ use std::sync::Arc;
 /// The reader of a page; without a session the answer is the form to sign in.
 pub(super) struct Reader(Viewer);
 
+impl Reader {
+    pub(super) fn viewer(&self) -> &Viewer {
+        &self.0
+    }
+}
+
 /// Refusal of a page.
 pub(super) enum Refused {
     /// There is no session; the page that was wanted.
@@ -56,11 +62,30 @@ impl From<ApiError> for Refused {
     }
 }
 
-/// Makes a page of the present state, and answers with it.
+/// Makes a page of the present state, which the browser keeps up to date, and answers with it.
 pub(super) async fn page(
-    Reader(viewer): Reader,
+    reader: Reader,
     cluster: Arc<Cluster>,
     here: &'static str,
+    content: impl FnOnce(&ClusterCore, &ClusterState, &Viewer) -> Result<Page, ApiError> + Send + 'static,
+) -> Result<Response, Refused> {
+    made_page(reader, cluster, (here, true), content).await
+}
+
+/// Makes a page of the present state, which stays as it is, and answers with it.
+pub(super) async fn still_page(
+    reader: Reader,
+    cluster: Arc<Cluster>,
+    here: &'static str,
+    content: impl FnOnce(&ClusterCore, &ClusterState, &Viewer) -> Result<Page, ApiError> + Send + 'static,
+) -> Result<Response, Refused> {
+    made_page(reader, cluster, (here, false), content).await
+}
+
+async fn made_page(
+    Reader(viewer): Reader,
+    cluster: Arc<Cluster>,
+    (here, is_live): (&'static str, bool),
     content: impl FnOnce(&ClusterCore, &ClusterState, &Viewer) -> Result<Page, ApiError> + Send + 'static,
 ) -> Result<Response, Refused> {
     Ok(blocking(move || {
@@ -71,10 +96,10 @@ pub(super) async fn page(
         };
         let page = page.footer(format!("tailwright {}", env!("CARGO_PKG_VERSION")));
         let nonce = new_secret().map_err(|error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error))?;
-        let site = Site::new(&nonce)
-            .links(links(&viewer, here))
-            .form(Form::new("/sign-out", "Sign out"))
-            .stream(format!("/v1/watch?after={seq}"));
+        let mut site = Site::new(&nonce).links(links(&viewer, here)).form(Form::new("/sign-out", "Sign out"));
+        if is_live {
+            site = site.stream(format!("/v1/watch?after={seq}"));
+        }
         Ok(document(StatusCode::OK, &nonce, page.to_served_html(&site)))
     })
     .await?)
@@ -86,6 +111,7 @@ fn links(viewer: &Viewer, here: &str) -> Vec<Link> {
         ("Workloads", "/workloads", false),
         ("Servers", "/servers", true),
         ("Agents", "/agents", true),
+        ("What if", "/what-if", false),
         ("Decisions", "/decisions", false),
         ("Events", "/events", true),
     ];

@@ -15,6 +15,7 @@ mod server;
 mod sign_in;
 mod tables;
 mod text;
+mod what_if;
 mod workload;
 
 use crate::cluster::Cluster;
@@ -32,6 +33,7 @@ pub(crate) fn routes() -> Router<Arc<Cluster>> {
         .route("/server", get(server::show))
         .route("/decisions", get(history::decisions))
         .route("/events", get(history::events))
+        .route("/what-if", get(what_if::show))
         .route("/sign-in", get(sign_in::show).post(sign_in::sign_in))
         .route("/sign-out", post(sign_in::sign_out))
 }

@@ -154,10 +154,13 @@ fn bound(viewer: &Viewer, workload: &WorkloadState) -> Vec<Block> {
             "The bar is the bound on every request, by the latest policy of the server; the tick is the SLO.",
         );
     let derivation = derivation_for(viewer.sees(), workload.derivation.clone());
-    let terms = terms(&derivation);
-    let json = serde_json::to_string_pretty(&derivation).expect("a derivation is plain data");
-    let when = "How the bound was derived when it was admitted";
-    vec![chart.into(), Block::fold(when, [terms.into(), Block::Preformatted(json)])]
+    vec![chart.into(), derived("How the bound was derived when it was admitted", &derivation)]
+}
+
+/// Returns a derivation with its terms, folded.
+pub(super) fn derived(summary: &str, derivation: &Value) -> Block {
+    let json = serde_json::to_string_pretty(derivation).expect("a derivation is plain data");
+    Block::fold(summary, [terms(derivation).into(), Block::Preformatted(json)])
 }
 
 /// The terms of a derivation, of which a later version of the program may have others.
