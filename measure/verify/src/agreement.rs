@@ -66,6 +66,7 @@ impl ServiceAgreement {
     }
 
     fn from_workload(workload: &PolicyWorkload, policy: &Policy) -> Self {
+        let of_host = workload.client.iter().flat_map(|client| &client.limits);
         Self {
             name: workload.name.clone(),
             policy: Some(policy.policy_name.clone()),
@@ -76,7 +77,7 @@ impl ServiceAgreement {
                 .server
                 .as_deref()
                 .is_some_and(|server| policy.covers_every_request(server)),
-            limits: workload.limits.clone(),
+            limits: workload.limits.iter().chain(of_host).copied().collect(),
             largest_request: workload.largest_request,
             densest_answer: workload.densest_answer,
         }

@@ -5,7 +5,8 @@
 //! workloads of the server, and which a host's links want on those of the host. So both choose their own: a workload has
 //! a token bucket for its server and one for its host, which hold at once. [`client_links`] chooses those of a host as if
 //! it were a server whose network-in is the link out of the host and whose network-out is the link into it. What a
-//! request may be late on them is then a constant of the workload ([`ClientLinks::delay`]), wherever it is placed.
+//! request may be late on them is then a constant of the workload ([`ClientLinks::delay`]), wherever it is placed. So that
+//! servers have something left, limits of a host are those within the least of [`SLO_SHARES`] of all SLOs that has some.
 //!
 //! **Where buckets are.** Both are enforced where traffic enters the network: requests at the shaper of the host's link,
 //! answers at the shaper of the server's. Traffic leaves a shaper within each of its buckets, so that the queue before the
@@ -32,10 +33,12 @@
 //! *Assumptions*: switches serve by the marks of packets, as fast as their links; all traffic on a host's links is that of
 //! its workloads or has no mark.
 
-use crate::limits::{FitRefusal, LimitMethod};
+use crate::client_place::{ClientLinks, ClientPlace};
+use crate::limits::LimitMethod;
 use crate::problem::{PlanningClass, PlanningProblem, PlanningWorkload};
-use calculus::{EnforcedClass, PathBound};
-use model::{LINK_BURST_S, RateLimit, Stage};
+use crate::server::PlannedServer;
+use calculus::EnforcedClass;
+use model::{LINK_BURST_S, Stage};
 
 /// Share of a workload's SLO for which others may keep the server's link from its answers.
 pub const HOLD_UP_SHARE: f64 = 0.05;
@@ -52,70 +55,8 @@ pub struct PlanningHost {
     pub workloads: Vec<PlanningWorkload>,
 }
 
-/// A workload's place on the links of its host.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ClientLinks {
-    /// The name of the host.
-    pub host: String,
-    /// Its priority on the links of the host; 0 is served first.
-    pub priority: usize,
-    /// Limit of its requests, as a fraction of the link out of the host.
-    pub requests: RateLimit,
-    /// Limit of its answers, as a fraction of the link into the host.
-    pub answers: RateLimit,
-    /// Part of the burst of answers for what overtakes one of them at the device, seconds of the link.
-    pub overtaking: f64,
-    /// The terms of the delay at both links: those of network-in and network-out.
-    pub queueing: PathBound,
-    /// Longest time for which others keep the link out of the host from its requests, seconds.
-    pub held_up: f64,
-    /// Longest time for which others may keep the server's link from its answers, seconds.
-    pub hold_up_max: f64,
-}
-
-/// What a workload may expect of the links of its host.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ClientPlace {
-    /// It is served within the delay of these limits.
-    Served(ClientLinks),
-    /// The links of its host cannot serve it beside the others.
-    Refused {
-        /// The name of the host.
-        host: String,
-        /// Why not.
-        why: FitRefusal,
-        /// A factor on the links' capacity with which they would; `None` if none was found or looked for.
-        sufficient: Option<f64>,
-    },
-}
-
-impl ClientLinks {
-    /// Returns the longest delay on both links together, seconds.
-    pub fn delay(&self) -> f64 {
-        self.queueing.total
-    }
-
-    /// Returns the longest delay at one of the links, seconds.
-    pub fn delay_at(&self, stage: Stage) -> f64 {
-        self.queueing.terms[stage as usize].delay
-    }
-}
-
-impl ClientPlace {
-    /// Returns the links that serve the workload.
-    pub fn served(&self) -> Option<&ClientLinks> {
-        match self {
-            Self::Served(links) => Some(links),
-            Self::Refused { .. } => None,
-        }
-    }
-
-    /// Returns the longest delay on the links, seconds; infinite if they do not serve it.
-    pub(crate) fn delay(&self) -> f64 {
-        self.served().map_or(f64::INFINITY, ClientLinks::delay)
-    }
-}
-
+/// Shares of the SLOs within which the delays on a host's links are tried, the rest being left to servers.
+const SLO_SHARES: [f64; 5] = [0.1, 0.2, 0.35, 0.6, 1.0];
 /// Number of refused workloads of a host for which sufficient links are looked for.
 const ADVISED_MAX: usize = 3;
 /// Capacities that are tried for workloads which a host's links cannot serve, as factors of theirs.
@@ -128,26 +69,19 @@ pub fn client_links(host: &PlanningHost) -> Vec<ClientPlace> {
     if host.workloads.is_empty() {
         return Vec::new();
     }
-    let problem = host.problem();
     let mut places: Vec<Option<ClientPlace>> = vec![None; host.workloads.len()];
     let all: Vec<usize> = (0..host.workloads.len()).collect();
-    let mut served = LimitMethod::Exact.fit(&problem, 0, all.clone()).ok();
-    if served.is_none() {
-        let mut advised = 0;
-        for workload in all {
-            let mut members = served.as_ref().map_or_else(Vec::new, |server| server.members.clone());
-            members.push(workload);
-            match LimitMethod::Exact.fit(&problem, 0, members.clone()) {
-                Ok(server) => served = Some(server),
-                Err(why) => {
-                    let sufficient = (advised < ADVISED_MAX).then(|| host.sufficient(&members)).flatten();
-                    advised += 1;
-                    places[workload] =
-                        Some(ClientPlace::Refused { host: host.name.clone(), why, sufficient });
-                }
-            }
-        }
-    }
+    let fit_all = |share: f64| {
+        let problem = host.problem(share);
+        let server = LimitMethod::Exact.fit(&problem, 0, all.clone()).ok()?;
+        Some((problem, Some(server)))
+    };
+    let fitted = SLO_SHARES.into_iter().find_map(fit_all);
+    let (problem, served) = fitted.unwrap_or_else(|| {
+        let problem = host.problem(1.0);
+        let served = host.first_that_fit(&problem, &mut places);
+        (problem, served)
+    });
     if let Some(server) = served {
         let held_up = server.held_up(&problem, Stage::NetworkIn);
         for guarantee in server.guarantees(&problem) {
@@ -160,6 +94,7 @@ pub fn client_links(host: &PlanningHost) -> Vec<ClientPlace> {
                 requests: limits[Stage::NetworkIn],
                 answers: limits[Stage::NetworkOut],
                 overtaking: problem.overtaking(workload, 0),
+                mean_rate: host.workloads[workload].on_class[0].mean_rate,
                 queueing: guarantee.queueing,
                 held_up: held_up.map_or(0.0, |(_, seconds)| *seconds),
                 hold_up_max: problem.held_up_elsewhere(workload),
@@ -170,10 +105,33 @@ pub fn client_links(host: &PlanningHost) -> Vec<ClientPlace> {
 }
 
 impl PlanningHost {
+    /// Returns limits for the workloads that have some beside those before them; the others are refused.
+    fn first_that_fit(
+        &self,
+        problem: &PlanningProblem,
+        places: &mut [Option<ClientPlace>],
+    ) -> Option<PlannedServer> {
+        let mut served: Option<PlannedServer> = None;
+        let mut advised = 0;
+        for (workload, place) in places.iter_mut().enumerate() {
+            let mut members = served.as_ref().map_or_else(Vec::new, |server| server.members.clone());
+            members.push(workload);
+            match LimitMethod::Exact.fit(problem, 0, members.clone()) {
+                Ok(server) => served = Some(server),
+                Err(why) => {
+                    let sufficient = (advised < ADVISED_MAX).then(|| self.sufficient(&members)).flatten();
+                    advised += 1;
+                    *place = Some(ClientPlace::Refused { host: self.name.clone(), why, sufficient });
+                }
+            }
+        }
+        served
+    }
+
     /// Returns the least of [`LARGER_LINKS`] with which these workloads have limits.
     fn sufficient(&self, members: &[usize]) -> Option<f64> {
         let is_enough = |factor: &f64| {
-            LimitMethod::Exact.fit(&self.with_links(*factor).problem(), 0, members.to_vec()).is_ok()
+            LimitMethod::Exact.fit(&self.with_links(*factor).problem(1.0), 0, members.to_vec()).is_ok()
         };
         LARGER_LINKS.into_iter().find(is_enough)
     }
@@ -193,12 +151,13 @@ impl PlanningHost {
         changed
     }
 
-    /// The host as a server whose storage takes no time.
-    fn problem(&self) -> PlanningProblem {
+    /// The host as a server whose storage takes no time, and whose workloads ask for this share of their SLOs.
+    fn problem(&self, slo_share: f64) -> PlanningProblem {
         let class = PlanningClass { name: self.name.clone(), count: 1, enforced: self.enforced };
-        let workloads = self.workloads.clone();
+        let mut workloads = self.workloads.clone();
+        workloads.iter_mut().for_each(|workload| workload.slo.latency.0 *= slo_share);
         PlanningProblem::new(vec![class], workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
             .expect("names of workloads of a cluster are unique")
-            .of_client_host()
+            .of_client_host(HOLD_UP_SHARE / slo_share)
     }
 }

@@ -14,13 +14,14 @@
 //! Reading order: [`PlanningProblem`] is the question that placement answers; [`LimitMethod`] chooses the limits of one
 //! server (thesis §5.2.2 and the baselines of §5.3.1); `placement` decides which workloads share a server;
 //! [`lower_bound()`] says how few servers any placement could need; [`advise`] says what would admit a refused
-//! workload. Then `admission`, and `packing` on top of it. [`prioritise()`] and [`limiters()`] are used on their own:
+//! workload; [`client_links`] bounds what requests wait on the links of their hosts. Then `admission`, and `packing` on top of it. [`prioritise()`] and [`limiters()`] are used on their own:
 //! priorities and limiters as PriorityMeister chooses them (thesis §3.2).
 
 pub mod admission;
 mod advice;
 mod begun;
 mod chain;
+mod client_place;
 mod clients;
 mod dual_feasible;
 mod effort;
@@ -41,7 +42,8 @@ mod testing;
 
 pub use advice::{ClassInputs, ClassVariant, RefusedPlace, SuggestedChange, advise, place_refused};
 pub use calculus::{DeviceQueue, EnforcedClass};
-pub use clients::{ClientLinks, ClientPlace, HOLD_UP_SHARE, PlanningHost, client_links};
+pub use client_place::{ClientLinks, ClientPlace};
+pub use clients::{HOLD_UP_SHARE, PlanningHost, client_links};
 pub use effort::SearchEffort;
 pub use levels::WorkloadLimits;
 pub use limiters::{enforceable_limiters, limiters};

@@ -2,7 +2,7 @@
 //! class. Files, traces and units are left behind here; what the numbers are fractions of is said by
 //! [`Normalisation`](crate::Normalisation).
 
-use crate::clients::{ClientPlace, HOLD_UP_SHARE};
+use crate::client_place::ClientPlace;
 use crate::rules::PlacementRules;
 use calculus::{ArrivalCurve, EnforcedClass, round_up};
 use model::{PerStage, Slo, Stage};
@@ -151,14 +151,15 @@ pub struct PlanningProblem {
 
 /// Which links of a server are shaped by its own kind of host, with turns among equals and buckets that may lose tokens; at
 /// the others a switch serves what shapers elsewhere have let pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum LinkShapers {
     /// One shaper on each link of a server.
     BothLinks,
     /// Clients' hosts shape requests, the server its answers.
     Server,
-    /// The problem is about a host of clients: it shapes requests, servers their answers.
-    ClientHost,
+    /// The problem is about a host of clients: it shapes requests, servers their answers, and others may keep those
+    /// links from them for a share of their SLOs here.
+    ClientHost { hold_up_share: f64 },
 }
 
 /// Why classes and workloads make no planning problem: a name is given twice.
@@ -253,9 +254,10 @@ impl PlanningProblem {
         Cow::Owned(changed)
     }
 
-    /// The problem of a host of clients: it shapes network-in, and its network-out is served by a switch.
-    pub(crate) fn of_client_host(self) -> Self {
-        Self { shapers: LinkShapers::ClientHost, ..self }
+    /// The problem of a host of clients: it shapes network-in, and its network-out is served by a switch. Others may keep
+    /// servers' links from answers for this share of the latencies of the SLOs.
+    pub(crate) fn of_client_host(self, hold_up_share: f64) -> Self {
+        Self { shapers: LinkShapers::ClientHost { hold_up_share }, ..self }
     }
 
     /// Returns the network stages at which the host that the problem is about shapes a link.
@@ -263,7 +265,7 @@ impl PlanningProblem {
         match self.shapers {
             LinkShapers::BothLinks => &[Stage::NetworkIn, Stage::NetworkOut],
             LinkShapers::Server => &[Stage::NetworkOut],
-            LinkShapers::ClientHost => &[Stage::NetworkIn],
+            LinkShapers::ClientHost { .. } => &[Stage::NetworkIn],
         }
     }
 
@@ -272,7 +274,7 @@ impl PlanningProblem {
         match self.shapers {
             LinkShapers::BothLinks => None,
             LinkShapers::Server => Some(Stage::NetworkIn),
-            LinkShapers::ClientHost => Some(Stage::NetworkOut),
+            LinkShapers::ClientHost { .. } => Some(Stage::NetworkOut),
         }
     }
 
@@ -282,7 +284,9 @@ impl PlanningProblem {
         match self.shapers {
             LinkShapers::BothLinks => 0.0,
             LinkShapers::Server => self.clients[workload].served().map_or(0.0, |links| links.held_up),
-            LinkShapers::ClientHost => self.workloads[workload].slo.latency.0 * HOLD_UP_SHARE,
+            LinkShapers::ClientHost { hold_up_share } => {
+                self.workloads[workload].slo.latency.0 * hold_up_share
+            }
         }
     }
 

@@ -13,6 +13,8 @@ use placement::{
     PlanningWorkload, WorkloadOnClass, client_links,
 };
 use proptest::prelude::*;
+use proptest::strategy::ValueTree as _;
+use proptest::test_runner::TestRunner;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use units::{Percentile, Seconds};
@@ -40,7 +42,8 @@ struct Source {
 
 fn any_source() -> impl Strategy<Value = Source> {
     let buckets = || {
-        (0.2e6..1.5e6f64, 10e3..80e3f64).prop_map(|(rate, burst)| vec![(rate, burst), (rate * 4.0, burst / 3.0)])
+        (0.2e6..1.5e6f64, 10e3..80e3f64)
+            .prop_map(|(rate, burst)| vec![(rate, burst), (rate * 4.0, burst / 3.0)])
     };
     let wakes = prop::collection::vec(prop_oneof![Just(0.0), 0.0..SENDING], 1..4);
     let request = (200.0..6000.0f64, 200.0..9000.0f64);
@@ -114,7 +117,8 @@ impl Link {
         let mut due = f64::INFINITY;
         for workload in 0..self.queues.len() {
             let Some((order, _)) = self.queues[workload].front() else { continue };
-            let ready = self.buckets[workload].iter_mut().map(|bucket| bucket.due(now, 0.0)).fold(now, f64::max);
+            let ready =
+                self.buckets[workload].iter_mut().map(|bucket| bucket.due(now, 0.0)).fold(now, f64::max);
             if ready > now {
                 due = due.min(ready);
                 continue;
@@ -303,7 +307,8 @@ fn arrivals(source: &Source) -> Vec<f64> {
 }
 
 fn curve(limits: &[(f64, f64)], capacity: f64) -> ArrivalCurve {
-    let limits: Vec<(f64, f64)> = limits.iter().map(|(rate, burst)| (rate / capacity, burst / capacity)).collect();
+    let limits: Vec<(f64, f64)> =
+        limits.iter().map(|(rate, burst)| (rate / capacity, burst / capacity)).collect();
     ArrivalCurve::from_limits(&limits)
 }
 
@@ -341,7 +346,7 @@ fn workload(number: usize, source: &Source, capacity: f64) -> PlanningWorkload {
 /// A plan of the network: the links of each workload's host, and the servers with their guarantees.
 struct Plan {
     clients: Vec<ClientLinks>,
-    servers: Vec<PlannedServer>,
+    servers: Vec<Option<PlannedServer>>,
     bounds: Vec<f64>,
     priorities: Vec<usize>,
 }
@@ -360,22 +365,21 @@ fn plan(sources: &[Source], host_link: f64) -> Option<Plan> {
     let places: Vec<ClientPlace> = places.into_iter().map(|place| place.unwrap()).collect();
     let clients: Option<Vec<ClientLinks>> = places.iter().map(|place| place.served().cloned()).collect();
     let clients = clients?;
-    let class =
-        PlanningClass { name: "c".into(), count: 2, enforced: Some(enforced(SERVER_LINK)) };
+    let class = PlanningClass { name: "c".into(), count: 2, enforced: Some(enforced(SERVER_LINK)) };
     let workloads = sources.iter().enumerate().map(|(w, source)| workload(w, source, SERVER_LINK)).collect();
-    let problem = PlanningProblem::new(
-        vec![class],
-        workloads,
-        PlanningProblem::MAX_RATE,
-        PlanningProblem::SLO_FACTOR,
-    )
-    .unwrap()
-    .with_clients(places);
+    let problem =
+        PlanningProblem::new(vec![class], workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
+            .unwrap()
+            .with_clients(places);
     let mut servers = Vec::new();
     let mut bounds = vec![0.0; sources.len()];
     let mut priorities = vec![0; sources.len()];
     for server in 0..2 {
         let members: Vec<usize> = (0..sources.len()).filter(|&w| sources[w].server == server).collect();
+        if members.is_empty() {
+            servers.push(None);
+            continue;
+        }
         let fitted = LimitMethod::Exact.fit(&problem, 0, members).ok()?;
         assert_eq!(fitted.verify(&problem), Ok(()));
         for guarantee in fitted.guarantees(&problem) {
@@ -384,14 +388,15 @@ fn plan(sources: &[Source], host_link: f64) -> Option<Plan> {
             assert!(guarantee.total <= sources[guarantee.workload].slo);
             assert!(guarantee.client >= clients[guarantee.workload].delay());
         }
-        servers.push(fitted);
+        servers.push(Some(fitted));
     }
     Some(Plan { clients, servers, bounds, priorities })
 }
 
 /// The buckets of a workload where its requests or answers enter the network: those of its server and of its host.
 fn buckets(plan: &Plan, sources: &[Source], workload: usize, stage: Stage, host_link: f64) -> Vec<Bucket> {
-    let of_server = plan.servers[sources[workload].server].limits_of(workload)[stage];
+    let server = plan.servers[sources[workload].server].as_ref().expect("it has this workload");
+    let of_server = server.limits_of(workload)[stage];
     let client = &plan.clients[workload];
     let of_host = if stage == Stage::NetworkIn { client.requests } else { client.answers };
     [(of_server, SERVER_LINK), (of_host, host_link)]
@@ -451,14 +456,16 @@ fn play(sources: &[Source], plan: &Plan, host_link: f64) -> Vec<f64> {
     network.longest
 }
 
-/// Largest latency as a share of its bound that [`no_request_exceeds_its_bound`] has seen is printed; the closest of a case
-/// with fixed sources is asserted below.
+/// Plays a network and returns the largest latency as a share of its bound; `None` if the SLOs do not fit.
 fn closest(sources: &[Source], host_link: f64) -> Option<f64> {
     let plan = plan(sources, host_link)?;
     let longest = play(sources, &plan, host_link);
     let mut closest = 0.0_f64;
     for ((longest, bound), source) in longest.iter().zip(&plan.bounds).zip(sources) {
-        assert!(longest <= bound, "{longest} s is above {bound} s: {source:?} of {sources:#?}, {host_link} bytes/s");
+        assert!(
+            longest <= bound,
+            "{longest} s is above {bound} s: {source:?} of {sources:#?}, {host_link} bytes/s"
+        );
         closest = closest.max(longest / bound);
     }
     Some(closest)
@@ -473,6 +480,23 @@ proptest! {
     ) {
         prop_assume!(closest(&sources, host_link).is_some());
     }
+}
+
+/// Bounds are not far from what some network does: a judge that sees no request near its bound judges little.
+#[test]
+fn some_requests_come_near_their_bounds() {
+    let mut runner = TestRunner::deterministic();
+    let networks =
+        (prop::collection::vec(any_source(), 2..9), prop::sample::select(vec![3e6, 6e6, 10e6, 40e6]));
+    let mut shares = Vec::new();
+    for _ in 0..400 {
+        let (sources, host_link) = networks.new_tree(&mut runner).expect("it has values").current();
+        shares.extend(closest(&sources, host_link));
+    }
+    shares.sort_by(f64::total_cmp);
+    let [median, most] = [shares[shares.len() / 2], shares[shares.len() - 1]];
+    println!("of {} networks: median {median:.3}, closest {most:.3}", shares.len());
+    assert!(shares.len() > 50 && median > 0.1 && most > 0.4, "{} networks: {median}, {most}", shares.len());
 }
 
 /// Two workloads of different servers share a slow link out of their host: what a plan for servers alone promises does not
@@ -492,8 +516,7 @@ fn a_shared_slow_host_breaks_bounds_that_do_not_count_it() {
     let host_link = 2e6;
     let counted = plan(&sources, host_link).expect("the SLOs are loose");
     let longest = play(&sources, &counted, host_link);
-    let alone: Vec<f64> =
-        (0..2).map(|w| counted.bounds[w] - counted.clients[w].delay()).collect();
+    let alone: Vec<f64> = (0..2).map(|w| counted.bounds[w] - counted.clients[w].delay()).collect();
     let exceeds = |bounds: &[f64]| longest.iter().zip(bounds).any(|(longest, bound)| longest > bound);
     assert!(exceeds(&alone), "{longest:?} s, without the links of hosts {alone:?} s");
     assert!(!exceeds(&counted.bounds), "{longest:?} s, with them {:?} s", counted.bounds);

@@ -25,4 +25,5 @@ operation::documents! {
     planning::GuaranteeDerivation: "guarantee-derivation", 1;
     prediction::PredictionDerivation: "prediction-derivation", 1;
     planning::RefusalExplanation: "refusal", 1;
+    trace_files::TraceCurves: "trace-curves", 1;
 }

@@ -13,6 +13,7 @@ mod demo;
 mod explain;
 mod implausible;
 mod plan;
+mod plan_hosts;
 mod plan_input;
 mod plan_keep;
 mod plan_limits;

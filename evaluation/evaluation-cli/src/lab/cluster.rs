@@ -153,6 +153,12 @@ fn read_halves(args: &ClusterRunArgs, folder: &Path) -> Result<ClusterHalves, Op
     source.results = results([&args.output, &args.report]);
     let problem = ClusterProblem::read(&source, &TerminalObserver)?;
     let ClusterProblem { safety_margin, failure_domain, servers, hosts, workloads, .. } = problem;
+    if !hosts.is_empty() {
+        return Err(OperationError::input(
+            "the experiment has client hosts of its own, and does not play those of [[host]]",
+        )
+        .hint("leave out [[host]] and `host`"));
+    }
     let cluster = Cluster { safety_margin, failure_domain, servers, hosts, workloads };
     ClusterHalves::new(cluster, &problem.profiles, &problem.options)
 }

@@ -121,6 +121,30 @@ fn servers(planned: &PlannedCluster) -> String {
     table.answered_by(&["slack", "workloads"]).render()
 }
 
+/// The links of client hosts; empty if bounds count none.
+pub(crate) fn hosts(planned: &PlannedCluster) -> String {
+    let hosts = planned.hosts();
+    if hosts.is_empty() {
+        return String::new();
+    }
+    let mut table = TextTable::new(&[
+        ("client host", Align::Left),
+        ("workloads", Align::Right),
+        ("load out", Align::Right),
+        ("load in", Align::Right),
+        ("longest wait out", Align::Right),
+        ("longest wait in", Align::Right),
+    ]);
+    for host in hosts {
+        let mut cells = vec![host.name, host.workloads.to_string()];
+        cells.extend(host.mean_load.map(percent));
+        cells.extend(host.delay_s.map(time));
+        table.row(cells);
+    }
+    let table = table.without_first(&["load out", "load in"]);
+    format!("\n{}", table.answered_by(&["longest wait out", "longest wait in"]).render())
+}
+
 /// Formats refused workloads, a line each.
 pub(crate) fn not_admitted(refused: &[RefusedWorkload]) -> String {
     let line = |RefusedWorkload { workload, slo, reason, .. }: &RefusedWorkload| {

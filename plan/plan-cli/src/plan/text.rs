@@ -20,6 +20,7 @@ pub(crate) fn text(run: &PlanRun, all: bool) -> String {
     if !detailed {
         text.push_str("(--all lists every workload)\n");
     }
+    text.push_str(&table::hosts(planned));
     if !planned.placement.refused.is_empty() {
         let has_table = !planned.placement.servers.is_empty();
         text.push_str(if has_table { "\n" } else { "" });

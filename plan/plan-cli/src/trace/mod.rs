@@ -5,6 +5,7 @@ mod assumptions;
 pub(crate) mod assumptions_text;
 mod callgraph;
 pub(crate) mod callgraph_text;
+pub(crate) mod curves;
 mod generate;
 mod info;
 pub(crate) mod info_text;
@@ -38,6 +39,8 @@ pub struct TraceArgs {
 enum TraceCommand {
     /// Rates, sizes and burstiness, as a table, JSON or a page with plots
     Info(info::InfoArgs),
+    /// Burst curves: for every rate the least burst that never delays the trace
+    Curves(curves::CurvesArgs),
     /// Write a trace in another format, and optionally at another speed
     Convert(rewrite::ConvertArgs),
     /// Cut a window of time out of a trace
@@ -57,6 +60,7 @@ enum TraceCommand {
 pub fn run(args: &TraceArgs) -> Result<VerbAnswer, OperationError> {
     let done = match &args.command {
         TraceCommand::Info(args) => info::run(args),
+        TraceCommand::Curves(args) => curves::run(args),
         TraceCommand::Convert(args) => rewrite::convert(args),
         TraceCommand::Slice(args) => rewrite::slice(args),
         TraceCommand::Split(args) => split::run(args),

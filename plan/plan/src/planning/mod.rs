@@ -33,5 +33,5 @@ pub use request::{
 };
 pub(crate) use search::class_variants;
 pub use search::plan;
-pub use solution::{PlannedCluster, WorkloadPlace};
+pub use solution::{HostUse, PlannedCluster, WorkloadPlace};
 pub use survival::{FailOverMove, FailedWorkload, PlanSurvival, ServerFailure, TightestWorkload};

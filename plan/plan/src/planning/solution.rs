@@ -5,7 +5,7 @@ use crate::planning::fleet::FleetPrices;
 use crate::planning::kept::KeptChanges;
 use crate::planning::recipe::PlanningRecipe;
 use crate::refusal::{Refusal, RefusedWorkload, Remedy, describe_refusal, excluded_words};
-use model::PerStage;
+use model::{PerStage, Stage};
 use operation::text::amount;
 use placement::{
     ClientPlace, ExcludedServers, Guarantee, LowerBound, Placement, PlannedServer, PlanningProblem,
@@ -47,7 +47,48 @@ pub struct WorkloadPlace {
     pub guarantee: Guarantee,
 }
 
+/// The links of a host of clients, and what the plan has on them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostUse {
+    pub name: String,
+    /// Capacity in each direction, bytes per second.
+    pub network_bytes_per_s: f64,
+    /// Number of admitted workloads.
+    pub workloads: usize,
+    /// Mean load of the links out of the host and into it, fractions of their capacity.
+    pub mean_load: [f64; 2],
+    /// Longest delay of any workload on the links out of the host and into it, seconds.
+    pub delay_s: [f64; 2],
+}
+
 impl PlannedCluster {
+    /// Returns what the plan has on the links of client hosts, by name; empty if bounds count none.
+    pub fn hosts(&self) -> Vec<HostUse> {
+        let mut is_admitted = vec![true; self.instance.workloads.len()];
+        self.placement.refused.iter().for_each(|refusal| is_admitted[refusal.workload] = false);
+        let mut hosts: BTreeMap<&str, HostUse> = BTreeMap::new();
+        for (name, &network_bytes_per_s) in &self.host_networks {
+            let unused = HostUse {
+                name: name.clone(),
+                network_bytes_per_s,
+                workloads: 0,
+                mean_load: [0.0; 2],
+                delay_s: [0.0; 2],
+            };
+            hosts.insert(name, unused);
+        }
+        for (place, _) in self.instance.clients.iter().zip(is_admitted).filter(|(_, admitted)| *admitted) {
+            let Some(links) = place.served() else { continue };
+            let host = hosts.get_mut(links.host.as_str()).expect("a place is on a host of the cluster");
+            host.workloads += 1;
+            for (direction, stage) in [Stage::NetworkIn, Stage::NetworkOut].into_iter().enumerate() {
+                host.mean_load[direction] += links.mean_rate[stage];
+                host.delay_s[direction] = host.delay_s[direction].max(links.delay_at(stage));
+            }
+        }
+        hosts.into_values().collect()
+    }
+
     /// Returns the place and guarantee of each workload of the instance; `None` for refused ones.
     pub fn places(&self) -> Vec<Option<WorkloadPlace>> {
         let mut places = vec![None; self.instance.workloads.len()];

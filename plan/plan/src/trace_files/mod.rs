@@ -1,5 +1,6 @@
 //! Traces in, one trace or a summary out.
 
+mod curves;
 mod error;
 mod generate;
 mod hosts;
@@ -9,6 +10,7 @@ mod reader;
 mod rewrite;
 mod split;
 
+pub use curves::{CurveCorner, StageCurve, TraceCurves, trace_curves};
 pub use error::TraceFileError;
 pub use generate::{generate_trace, on_off_process, wrong_parameter};
 pub use hosts::{ServerPlace, hosts_text};

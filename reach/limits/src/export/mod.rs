@@ -41,8 +41,14 @@ pub struct Export {
 ///
 /// # Errors
 ///
-/// When the policy has several servers and none is named, or the server has no limits at the stage of the format.
+/// When the policy counts client hosts, has several servers and none is named, or the server has no limits at the stage of the format.
 pub fn export(policy: &Policy, settings: &ExportSettings) -> Result<Export, OperationError> {
+    if !policy.hosts.is_empty() {
+        return Err(OperationError::input(
+            "the policy counts the links of client hosts, whose limits no other format here expresses",
+        )
+        .hint("`tailwright apply` enforces them; plan without [[host]] to export limits of servers"));
+    }
     let server = rows::server_of(policy, settings)?;
     let planned = rows::planned(policy, server, settings.format.stage);
     if planned.is_empty() {

@@ -127,6 +127,13 @@ pub fn simulate_policy(
     observer: &dyn ProgressObserver,
 ) -> Result<PolicySimulation, OperationError> {
     check_described(policy, problem, observer)?;
+    if !policy.hosts.is_empty() {
+        observer.notice(Notice::Note(
+            "each server is simulated alone, without the links of client hosts: bounds count waits there that latencies here \
+             do not have"
+                .to_owned(),
+        ));
+    }
     let broken_bounds = check_servers(policy, problem, settings, observer)?;
     let mut flooded = Vec::new();
     let count = policy.servers.len();

@@ -31,6 +31,15 @@ pub(crate) fn html(run: &PlanRun) -> String {
     page = page
         .section("Servers", servers::blocks(&view))
         .section("Bounds and SLOs", [bounds(&view).into(), composition(&view)]);
+    let hosts = planned.hosts();
+    if !hosts.is_empty() {
+        let table = tables::hosts(hosts).into();
+        let note = Block::paragraph(
+            "A bound contains the waits on the links of the host from which the workload's requests come: out of it for \
+             requests, into it for answers.",
+        );
+        page = page.section("Client hosts", [table, note]);
+    }
     if let Some(survival) = &run.survival {
         page = page.section(format!("If a {} fails", survival.fails), tables::failures(survival));
     }
@@ -125,6 +134,10 @@ fn composition(view: &PlanView) -> Block {
     let shaped = view.tightest.iter().any(|&w| shaping(w) > 0.0);
     let mut parts: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
     parts.push("idle storage");
+    let has_clients = !view.planned.instance.clients.is_empty();
+    if has_clients {
+        parts.push("client links");
+    }
     if shaped {
         parts.push("own limiter");
     }
@@ -136,6 +149,9 @@ fn composition(view: &PlanView) -> Block {
         let guarantee = &view.place(w).guarantee;
         let mut values: Vec<f64> = guarantee.queueing.terms.iter().map(|term| term.delay).collect();
         values.push(guarantee.base);
+        if has_clients {
+            values.push(guarantee.client);
+        }
         if shaped {
             values.push(shaping(w));
         }

@@ -4,7 +4,7 @@ use crate::plan::page::plan_view::PlanView;
 use crate::plan::survival;
 use operation::text::percent;
 use plan::RefusedWorkload;
-use plan::planning::{MethodComparison, PlanSurvival};
+use plan::planning::{HostUse, MethodComparison, PlanSurvival};
 use plot::{Block, Cell, Column, Status, Table, Unit};
 use units::plural;
 
@@ -45,6 +45,24 @@ fn row(view: &PlanView, workload: usize) -> Vec<Cell> {
             .extend([Cell::keyed(percent(limit.rate), limit.rate), Cell::number(limit.burst, Unit::Seconds)]);
     }
     cells
+}
+
+/// The links of client hosts.
+pub(super) fn hosts(hosts: Vec<HostUse>) -> Table {
+    let mut columns = vec![Column::name("client host"), Column::number("links"), Column::number("workloads")];
+    columns.extend(["load out", "load in", "longest wait out", "longest wait in"].map(Column::number));
+    let mut table = Table::new(columns);
+    for host in hosts {
+        let mut cells = vec![
+            Cell::text(host.name),
+            Cell::number(host.network_bytes_per_s, Unit::BytesPerSec),
+            Cell::number(host.workloads as f64, Unit::Plain),
+        ];
+        cells.extend(host.mean_load.map(|load| Cell::keyed(percent(load), load)));
+        cells.extend(host.delay_s.map(|delay| Cell::number(delay, Unit::Seconds)));
+        table.push(cells);
+    }
+    table
 }
 
 /// Refused workloads that stand open; the others are behind a fold.
