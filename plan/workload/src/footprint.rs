@@ -46,6 +46,41 @@ impl Footprint {
         }
     }
 
+    /// The footprint of these requests followed by those of `later`, on the same device.
+    ///
+    /// # Errors
+    /// See [`BurstCurve::merge`].
+    pub fn merge(&self, later: &Self) -> Result<Self, BurstError> {
+        Ok(Self {
+            network_in: self.network_in.merge(&later.network_in)?,
+            storage: self.storage.merge(&later.storage)?,
+            network_out: self.network_out.merge(&later.network_out)?,
+            largest_request: self.largest_request.max(later.largest_request),
+            densest_answer: self.densest_answer.max(later.densest_answer),
+        })
+    }
+
+    /// Returns a footprint of curves of the same requests; `None` if their times and numbers differ, or the extremes are
+    /// none.
+    pub(crate) fn from_parts(
+        [network_in, storage, network_out]: [BurstCurve; 3],
+        largest_request: u64,
+        densest_answer: f64,
+    ) -> Option<Self> {
+        let extent = |curve: &BurstCurve| (curve.first(), curve.last(), curve.count());
+        let is_same = extent(&network_in) == extent(&storage) && extent(&network_out) == extent(&storage);
+        let is_possible = largest_request <= storage.total().0
+            && densest_answer.is_finite()
+            && densest_answer.is_sign_positive();
+        (is_same && is_possible).then_some(Self {
+            network_in,
+            storage,
+            network_out,
+            largest_request,
+            densest_answer,
+        })
+    }
+
     /// The curve at a stage, in thousandths of a byte on the network and thousandths of a nanosecond of device
     /// time on storage.
     pub fn curve(&self, stage: Stage) -> &BurstCurve {

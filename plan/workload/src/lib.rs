@@ -8,11 +8,15 @@
 //! Only [`profile_file`] opens files. Nothing here knows topology and policy.
 
 pub mod burst;
+mod bytes;
 pub mod device;
 mod footprint;
 pub mod live;
 pub mod mmpp;
 pub mod profile_file;
+mod stored_footprint;
 pub mod windows;
 
+pub use bytes::DamagedBytes;
 pub use footprint::{Footprint, FootprintBuilder, LiveDemand};
+pub use stored_footprint::{StoredFootprint, StoredFootprintError};

@@ -3,5 +3,6 @@
 
 mod cache;
 mod read;
+mod stored;
 
 pub use read::{Footprints, characterise};

@@ -2,6 +2,7 @@
 
 use crate::cluster::ClusterProblem;
 use crate::footprints::cache::{CachedFootprint, FootprintCache, key};
+use crate::footprints::stored;
 use model::{OperationError, Stage};
 use operation::parallel::in_parallel;
 use operation::{Notice, ProgressObserver};
@@ -88,6 +89,13 @@ impl FootprintJob<'_> {
         cache: &FootprintCache,
         observer: &dyn ProgressObserver,
     ) -> Result<FoundFootprint, OperationError> {
+        let of_workload = |error: OperationError| {
+            let workload = self.workload;
+            error.about(format_args!("workload '{workload}'"))
+        };
+        if let Some(footprint) = stored::read(self.trace, self.profile).map_err(of_workload)? {
+            return Ok(FoundFootprint { entry: CachedFootprint { skipped: 0, footprint }, reused: true });
+        }
         let network = NetworkModel::default();
         // A file that cannot be hashed is not reported here: opening it as a trace fails with a better error.
         let key = cache
@@ -97,10 +105,7 @@ impl FootprintJob<'_> {
         if let Some(entry) = key.as_ref().and_then(|key| cache.get(key)) {
             return Ok(FoundFootprint { entry, reused: true });
         }
-        let entry = self.read(problem, network).map_err(|error| {
-            let workload = self.workload;
-            error.about(format_args!("workload '{workload}'"))
-        })?;
+        let entry = self.read(problem, network).map_err(of_workload)?;
         if let Some(key) = key {
             cache.put(&key, &entry, observer);
         }

@@ -48,6 +48,12 @@ impl BurstCurve {
         Self::from_parts(0, span.0.max(top.x), top.y, count.max(1), intervals)
     }
 
+    /// Returns first arrival, span, total work and number of arrivals, and the three hulls.
+    pub(super) fn plain(&self) -> ([u64; 4], [Vec<HullPoint>; 3]) {
+        let scalars = [self.first.0, (self.last - self.first).0, self.total.0, self.count];
+        (scalars, [self.envelope.chain(), self.prefix.clone(), self.suffix.clone()])
+    }
+
     /// The curve of this stretch followed by `later`. The two may touch: a batch of simultaneous arrivals may be
     /// divided between them.
     ///
@@ -186,25 +192,35 @@ fn from_pairs(pairs: Vec<(u64, u64)>) -> Vec<HullPoint> {
 impl TryFrom<StoredBurstCurve> for BurstCurve {
     type Error = String;
 
-    /// Refuses what no arrivals can have: chains that are not hulls, that do not reach the total work or are longer
-    /// than the stretch, or that lie above the hull of all intervals.
     fn try_from(stored: StoredBurstCurve) -> Result<Self, String> {
-        let span = stored.last_ns.checked_sub(stored.first_ns).ok_or("burst curve ends before it starts")?;
-        if stored.count == 0 {
-            return Err("burst curve of no arrivals".to_owned());
-        }
         let chains = [stored.intervals, stored.prefix, stored.suffix].map(from_pairs);
-        for (chain, name) in chains.iter().zip(["intervals", "prefix", "suffix"]) {
-            check_hull(chain, span, stored.total).map_err(|what| format!("burst curve, {name}: {what}"))?;
-        }
-        for part in &chains[1..] {
-            let mut hint = 0;
-            if !part.iter().all(|&p| hull::covers(&chains[0], &mut hint, p)) {
-                return Err("burst curve: an interval lies above the hull of all intervals".to_owned());
-            }
-        }
-        Ok(Self::from_parts(stored.first_ns, stored.last_ns, stored.total, stored.count, chains))
+        checked(stored.first_ns, stored.last_ns, stored.total, stored.count, chains)
     }
+}
+
+/// Refuses what no arrivals can have: chains that are not hulls, that do not reach the total work or are longer
+/// than the stretch, or that lie above the hull of all intervals.
+pub(super) fn checked(
+    first: u64,
+    last: u64,
+    total: u64,
+    count: u64,
+    chains: [Vec<HullPoint>; 3],
+) -> Result<BurstCurve, String> {
+    let span = last.checked_sub(first).ok_or("burst curve ends before it starts")?;
+    if count == 0 {
+        return Err("burst curve of no arrivals".to_owned());
+    }
+    for (chain, name) in chains.iter().zip(["intervals", "prefix", "suffix"]) {
+        check_hull(chain, span, total).map_err(|what| format!("burst curve, {name}: {what}"))?;
+    }
+    for part in &chains[1..] {
+        let mut hint = 0;
+        if !part.iter().all(|&p| hull::covers(&chains[0], &mut hint, p)) {
+            return Err("burst curve: an interval lies above the hull of all intervals".to_owned());
+        }
+    }
+    Ok(BurstCurve::from_parts(first, last, total, count, chains))
 }
 
 /// Checks that `chain` can be a hull of intervals of a stretch of this duration and total work.

@@ -26,6 +26,7 @@ mod hull;
 mod parallel;
 mod reduce;
 mod sliding;
+mod stored;
 
 pub use arrival::StageArrival;
 pub use build::BurstBuilder;
