@@ -6,6 +6,7 @@ use crate::errors::input;
 use calculus::{ArrivalCurve, CurveVertex};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use units::Nanos;
@@ -21,7 +22,7 @@ type ArrayPair<'py> = (Bound<'py, PyArray1<f64>>, Bound<'py, PyArray1<f64>>);
 
 /// A burst curve, which never changes.
 #[pyclass(frozen, module = "tailwright._tailwright")]
-pub(crate) struct BurstCurve(workload::burst::BurstCurve);
+pub(crate) struct BurstCurve(pub(crate) workload::burst::BurstCurve);
 
 #[pymethods]
 impl BurstCurve {
@@ -52,6 +53,15 @@ impl BurstCurve {
 
     fn to_json(&self) -> String {
         operation::document::pretty(&self.0)
+    }
+
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
+        workload::burst::BurstCurve::from_bytes(bytes).map(Self).map_err(|error| input(py, error))
+    }
+
+    fn to_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.to_bytes())
     }
 
     fn merge(&self, py: Python<'_>, later: &Self) -> PyResult<Self> {

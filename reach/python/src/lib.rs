@@ -10,6 +10,7 @@ mod call;
 mod columns;
 mod curve;
 mod errors;
+mod footprint;
 mod inputs;
 mod judging;
 mod observations;
@@ -23,6 +24,8 @@ use pyo3::prelude::*;
 mod _tailwright {
     #[pymodule_export]
     use crate::curve::BurstCurve;
+    #[pymodule_export]
+    use crate::footprint::{Device, Footprint, gaps_squared};
     #[pymodule_export]
     use crate::inputs::time_ns;
     #[pymodule_export]

@@ -31,6 +31,14 @@ def _optional(name):
 pandas = _optional("pandas")
 polars = _optional("polars")
 pyarrow = _optional("pyarrow")
+if pyarrow is not None:
+    importlib.import_module("pyarrow.dataset")
+    importlib.import_module("pyarrow.parquet")
+
+
+def skipped(reason):
+    """Prints what the test program repeats where capture of its output does not swallow it."""
+    print(f"SKIPPED {reason}", flush=True)
 
 
 def run(*args):

@@ -5,6 +5,7 @@ use crate::support::Folder;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -51,11 +52,77 @@ fn the_package_answers_as_the_program_does() {
     }
 }
 
+/// Returns an interpreter with the packages of `reach/python/tests/requirements.txt`: that of the variable
+/// `TAILWRIGHT_PYTHON`, or one in an environment that is made once and kept. Skips and returns `None` without one.
+fn python_with_tables() -> Option<PathBuf> {
+    if let Some(python) = std::env::var_os("TAILWRIGHT_PYTHON") {
+        return Some(PathBuf::from(python));
+    }
+    static MADE: OnceLock<Result<PathBuf, &str>> = OnceLock::new();
+    let python = testkit::program("python3")?;
+    let made = MADE.get_or_init(|| python_environment(&python)).as_ref();
+    made.inspect_err(|reason| testkit::skip(reason)).ok().cloned()
+}
+
+/// Makes the environment, unless there is one with these packages.
+fn python_environment(python: &Path) -> Result<PathBuf, &'static str> {
+    let requirements = root().join("reach/python/tests/requirements.txt");
+    let wanted = std::fs::read(&requirements).expect("the requirements");
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-tables");
+    std::fs::create_dir_all(&kept).expect("the folder is ours");
+    let made_from = kept.join("made-from.txt");
+    let in_environment = kept.join("venv/bin/python");
+    if std::fs::read(&made_from).ok().as_ref() == Some(&wanted) {
+        return Ok(in_environment);
+    }
+    let is_done = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
+    if !is_done(Command::new(python).args(["-m", "venv", "--clear"]).arg(kept.join("venv"))) {
+        return Err("python3 -m venv does not work: apt-get install python3-venv");
+    }
+    let mut install = Command::new(&in_environment);
+    install.args(["-m", "pip", "install", "-q", "--disable-pip-version-check", "-r"]).arg(requirements);
+    if !is_done(&mut install) {
+        return Err("the packages of reach/python/tests/requirements.txt cannot be fetched by pip");
+    }
+    std::fs::write(made_from, wanted).expect("the folder is ours");
+    Ok(in_environment)
+}
+
+/// Runs tests of tables, and repeats what they skip.
+fn run_with_tables(tests: &str) {
+    let Some(python) = python_with_tables() else { return };
+    let tests = root().join("reach/python/tests").join(tests);
+    let said = run_python(&python, &Folder::new(), &[tests.to_str().expect("a path in UTF-8")]);
+    said.lines().filter_map(|line| line.strip_prefix("SKIPPED ")).for_each(testkit::skip);
+}
+
+#[test]
+fn fleets_have_the_bits_of_one_pass() {
+    run_with_tables("test_fleet.py");
+}
+
+#[test]
+fn fleets_on_spark_have_the_bits_of_one_machine() {
+    run_with_tables("test_spark.py");
+}
+
+/// The guide of fleets runs from the first block to the last on one machine, and prints what it shows.
+#[test]
+fn the_guide_of_fleets_tells_the_truth() {
+    let Some(python) = python_with_tables() else { return };
+    run_guide(&python, "docs/guides/fleets.md");
+}
+
 /// The guide's code runs from the first block to the last, and prints what the guide shows.
 #[test]
 fn the_guide_tells_the_truth() {
     let Some(python) = testkit::python_with_numpy() else { return };
-    let text = std::fs::read_to_string(root().join("docs/guides/python.md")).expect("the guide");
+    run_guide(&python, "docs/guides/python.md");
+}
+
+/// Runs the blocks of a page whose language is `python`, and compares with those that are `text`.
+fn run_guide(python: &Path, page: &str) {
+    let text = std::fs::read_to_string(root().join(page)).expect("the guide");
     let all = blocks(&text);
     let of = |language: &str| {
         let lines = all.iter().filter(|block| block.info == [language]).flat_map(|block| &block.lines);
@@ -63,7 +130,7 @@ fn the_guide_tells_the_truth() {
     };
     let folder = Folder::new();
     folder.write("guide.py", &of("python"));
-    assert_eq!(run_python(&python, &folder, &["guide.py"]), of("text"));
+    assert_eq!(run_python(python, &folder, &["guide.py"]), of("text"));
 }
 
 /// Every notebook runs from its first cell to its last, and prints what it shows.

@@ -40,6 +40,7 @@ from ._calls import (
 from ._cluster import Cluster
 from ._curve import BurstCurve
 from ._errors import Caution, Error, InputError, InternalError, MachineError
+from ._footprint import Device, Footprint
 from ._observations import Observations
 from ._tailwright import __version__
 
@@ -50,9 +51,11 @@ __all__ = [
     "BurstCurve",
     "Caution",
     "Cluster",
+    "Device",
     "Error",
     "Explanation",
     "Findings",
+    "Footprint",
     "IdealLatency",
     "InputError",
     "InternalError",
