@@ -1,4 +1,4 @@
-//! What a workload may expect of the links of the host from which its requests come.
+//! The place of a workload on the links of the host from which its requests come.
 
 use crate::limits::FitRefusal;
 use calculus::PathBound;
@@ -27,7 +27,7 @@ pub struct ClientLinks {
     pub hold_up_max: f64,
 }
 
-/// What a workload may expect of the links of its host.
+/// The answer of a host's links to a workload.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClientPlace {
     /// It is served within the delay of these limits.

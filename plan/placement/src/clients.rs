@@ -8,7 +8,7 @@
 //! request may be late on them is then a constant of the workload ([`ClientLinks::delay`]), wherever it is placed. So that
 //! servers have something left, limits of a host are those within the least of [`SLO_SHARES`] of all SLOs that has some.
 //!
-//! **Where buckets are.** Both are enforced where traffic enters the network: requests at the shaper of the host's link,
+//! **Places of buckets.** Both are enforced where traffic enters the network: requests at the shaper of the host's link,
 //! answers at the shaper of the server's. Traffic leaves a shaper within each of its buckets, so that the queue before the
 //! next link, at a port of the switch, is filled by bursts of limits alone and served by priority, first come, first
 //! served within one: Eq. 5.5 without turns.
@@ -64,7 +64,7 @@ const LARGER_LINKS: [f64; 12] = [1.25, 1.5, 2.0, 2.5, 4.0, 5.0, 10.0, 20.0, 40.0
 
 /// Chooses limits on the links of a host and returns the place of each of its workloads.
 ///
-/// Where not all of them have limits together, those that come first have.
+/// If not all of them have limits together, those that come first have.
 pub fn client_links(host: &PlanningHost) -> Vec<ClientPlace> {
     if host.workloads.is_empty() {
         return Vec::new();

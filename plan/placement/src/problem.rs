@@ -143,13 +143,13 @@ pub struct PlanningProblem {
     pub rules: PlacementRules,
     /// The place of each workload on the links of its client host; empty if bounds count none.
     pub clients: Vec<ClientPlace>,
-    /// Where links are shaped and where switches serve them.
+    /// The hosts that shape links.
     shapers: LinkShapers,
     /// The curves cut to the bursts that the workload's own SLO allows, by class and then workload.
     relevant_curves: Vec<Vec<PerStage<ArrivalCurve>>>,
 }
 
-/// Which links of a server are shaped by its own kind of host, with turns among equals and buckets that may lose tokens; at
+/// The links of a server that its own kind of host shapes, with turns among equals and buckets that may lose tokens. At
 /// the others a switch serves what shapers elsewhere have let pass.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum LinkShapers {

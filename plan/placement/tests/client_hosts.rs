@@ -140,7 +140,7 @@ impl Link {
     }
 }
 
-/// What happens at an instant.
+/// An event of the network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Event {
     Arrival(usize),

@@ -100,7 +100,7 @@ pub(super) fn advice(
 ) -> Vec<Vec<SuggestedChange>> {
     let refused = placement.refused.iter().take(ADVISED_MAX);
     let variants = if recipe.preemptive { Vec::new() } else { class_variants(problem) };
-    // What the links of its host cannot serve, no change of servers admits.
+    // No change of servers admits a workload that the links of its host cannot serve.
     let is_served = |workload: usize| instance.clients.get(workload).is_none_or(|it| it.served().is_some());
     let advise = |refusal: &PlacementRefusal| {
         if is_served(refusal.workload) {
@@ -209,7 +209,7 @@ pub(super) fn instance(
         }
         workloads.push(PlanningWorkload { name: spec.name.clone(), slo: spec.slo, on_class });
     }
-    // What crosses a link is the same for every class.
+    // The bytes that cross a link are the same for every class.
     let on_link = |link: &Normalisation, number| curves(link, footprints.get(0, number), recipe);
     let clients = client_places(problem, recipe.sustained, recipe.preemptive, &workloads, on_link);
     let rules =
