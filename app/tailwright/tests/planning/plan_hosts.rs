@@ -118,7 +118,7 @@ fn what_a_host_cannot_carry_is_refused_with_the_links_that_would_do() {
         assert!(why.starts_with("the links of its host 'app-0' cannot serve it beside"), "{why}");
     }
     let enough =
-        refused[0].split("links of ").nth(1).and_then(|rest| rest.split(' ').next()).expect("a remedy");
+        refused[0].rsplit("links of ").next().and_then(|rest| rest.split(' ').next()).expect("a remedy");
     let text = cluster.folder.read("cluster.toml").replace("300kB/s", enough);
     cluster.folder.write("cluster.toml", &text);
     let again = cluster.folder.run(&["plan", "cluster.toml", "--json"]).json();
@@ -160,7 +160,10 @@ fn what_does_not_count_hosts_refuses_them() {
         assert!(outcome.stderr.contains("there are client hosts ([[host]])"), "{}", outcome.stderr);
     }
     cluster.folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
-    let exported = cluster.folder.run(&["export", "policy.json", "--enforcer", "tc"]).expect_code(2);
+    let exported = cluster
+        .folder
+        .run(&["export", "policy.json", "--enforcer", "tc", "--storage", "ssd.json", "--at", "eth0"])
+        .expect_code(2);
     assert!(exported.stderr.contains("links of client hosts"), "{}", exported.stderr);
 }
 

@@ -6,7 +6,7 @@
 
 use crate::command::{CommandRunner, Programs, UnreachableHost, may_configure_networks};
 use crate::deployment::Deployment;
-use crate::facade::conditions::server_runs;
+use crate::facade::conditions::{check_client_links, server_runs};
 use crate::facade::hosts_file::HostsFile;
 use crate::facade::proxy_change::{ProxyAnswer, ProxyChange};
 use crate::network::{self, ApplyOptions, ApplyReport, DesiredHost, DesiredNetwork, HostChange, StateStore};
@@ -68,6 +68,16 @@ pub fn apply_policy(
     let desired = desired_hosts(policy, &hosts.deployment)?;
     let warn = |warning: &String| observer.notice(Notice::Warning(warning.clone()));
     desired.warnings.iter().for_each(warn);
+    let promises = policy.is_some_and(|policy| policy.workloads.iter().any(|it| it.bound_s.is_some()));
+    match desired.overloads.first() {
+        Some(overload) if promises && !settings.without_bounds => {
+            return Err(OperationError::input(overload).hint(
+                "give clients' hosts as [[host]] and `host` in the cluster file and plan again: limits and bounds then fit \
+                 their links; --without-bounds sets these limits",
+            ));
+        }
+        _ => desired.overloads.iter().for_each(warn),
+    }
     let store = StateStore::new(&settings.state);
     if !settings.dry_run && !may_configure_networks() {
         return Err(OperationError::machine("this process may not configure networks")
@@ -79,6 +89,7 @@ pub fn apply_policy(
     let mut broken = None;
     if let Some(policy) = policy {
         let packets = planned.iter().filter_map(|host| host.change.as_ref()?.packet_bytes()).max();
+        check_client_links(policy, hosts)?;
         let runs = server_runs(policy, hosts, packets);
         broken = check_conditions(policy, &runs, settings.without_bounds, observer)?;
     }
@@ -242,7 +253,7 @@ fn desired_hosts(policy: Option<&Policy>, deployment: &Deployment) -> Result<Des
     }
     let hosts = deployment.hosts.iter();
     let hosts = hosts.map(|host| DesiredHost { host: host.clone(), devices: Vec::new() });
-    Ok(DesiredNetwork { hosts: hosts.collect(), warnings: Vec::new() })
+    Ok(DesiredNetwork { hosts: hosts.collect(), warnings: Vec::new(), overloads: Vec::new() })
 }
 
 /// Returns the hosts to change, each with true if it is on this machine. A dry run covers all hosts. If

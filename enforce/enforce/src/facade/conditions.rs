@@ -4,7 +4,7 @@ use crate::deployment::DeploymentHost;
 use crate::facade::hosts_file::HostsFile;
 use crate::network;
 use crate::storage::storage_conditions;
-use model::{Condition, Policy, ServerConditions};
+use model::{Condition, OperationError, Policy, ServerConditions};
 use operation::ServerRun;
 use std::path::Path;
 use workload::device::StorageProfile;
@@ -45,14 +45,41 @@ pub(super) fn with_profile_hash(
     conditions.with(Condition::ProfileContent, profile.map(profile_hash).as_deref())
 }
 
+/// Refuses a client host of this machine whose device reports a lower speed than the policy's bounds count. The rates of
+/// the hosts file are compared where limits are translated.
+///
+/// # Errors
+/// The first such device, with both rates.
+pub(super) fn check_client_links(policy: &Policy, hosts: &HostsFile) -> Result<(), OperationError> {
+    for counted in &policy.hosts {
+        let Some(host) = hosts.deployment.host(&counted.name) else { continue };
+        if host.netns.is_some() || !is_this_machine(host) {
+            continue;
+        }
+        for name in host.device.keys() {
+            let Some(speed) = machine::identity::device_speed(name) else { continue };
+            if speed < counted.network_bytes_per_s {
+                return Err(OperationError::input(format_args!(
+                    "{} {name}: bounds count links of {:.0} bytes/s, and the device reports {speed:.0}",
+                    counted.name, counted.network_bytes_per_s
+                ))
+                .hint("correct `network` of the host in the cluster file and plan again"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Returns the bandwidth of the slowest link between a server and the clients of its workloads, bytes per
-/// second. Sources are the hosts file and the speeds that this machine's devices report.
+/// second, without those of client hosts that the policy counts. Sources are the hosts file and the speeds that this
+/// machine's devices report.
 fn slowest_link(policy: &Policy, hosts: &HostsFile, server: &str) -> Option<f64> {
     let deployment = &hosts.deployment;
     let place = deployment.servers.iter().find(|place| place.name == server)?;
     let placed = policy.workloads.iter().filter(|workload| workload.server.as_deref() == Some(server));
-    let clients =
-        placed.flat_map(|workload| deployment.clients.iter().filter(|at| at.workload == workload.name));
+    let clients = placed
+        .filter(|workload| workload.client.is_none())
+        .flat_map(|workload| deployment.clients.iter().filter(|at| at.workload == workload.name));
     let ends = clients.map(|client| (client.host.as_str(), client.device.as_deref()));
     let mut rates = Vec::new();
     for (host, device) in ends.chain([(place.host.as_str(), place.device.as_deref())]) {

@@ -32,7 +32,7 @@ impl LinkChange {
         let store = StateStore::new(state);
         let lock = store.lock(&mut || ())?;
         let change = HostChange::to_apply(&mut Programs, own, &store, ApplyOptions::default())?;
-        let warnings = [desired.warnings.as_slice(), &change.report().warnings].concat();
+        let warnings = [desired.warnings.as_slice(), &desired.overloads, &change.report().warnings].concat();
         if !warnings.is_empty() {
             return Err(OperationError::input(warnings.join("; ")));
         }

@@ -12,6 +12,8 @@ pub struct DesiredNetwork {
     pub hosts: Vec<DesiredHost>,
     /// Parts of the policy that the network cannot honour, one sentence each.
     pub warnings: Vec<String>,
+    /// Devices whose limits together let more pass than their links send, one sentence each.
+    pub overloads: Vec<String>,
 }
 
 /// Desired state of a host.

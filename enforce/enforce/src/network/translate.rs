@@ -54,7 +54,8 @@ pub fn desired_network(policy: &Policy, deployment: &Deployment) -> Result<Desir
         check_expressible(host)?;
         warnings.extend(host_warnings(host));
     }
-    Ok(DesiredNetwork { hosts, warnings })
+    let overloads = hosts.iter().flat_map(overloads).collect();
+    Ok(DesiredNetwork { hosts, warnings, overloads })
 }
 
 /// Returns the routes of all admitted workloads.
@@ -112,7 +113,7 @@ fn switch_class(level: usize, dscp: u8) -> TrafficClass {
     }
 }
 
-/// Refuses a host whose links are slower than the policy's bounds count, or than what its limits let pass.
+/// Refuses a host whose links are slower than the policy's bounds count.
 fn check_capacity(host: &DesiredHost, policy: &Policy) -> Result<(), OperationError> {
     let counted = policy.hosts.iter().find(|counted| counted.name == host.host.name);
     for device in &host.devices {
@@ -126,19 +127,6 @@ fn check_capacity(host: &DesiredHost, policy: &Policy) -> Result<(), OperationEr
                 "{place}: bounds count links of {counted}, and the hosts file says that it has {link}"
             ))
             .hint("correct the hosts file, or `network` of the host in the cluster file and plan again"));
-        }
-        let total: f64 = device.classes.iter().filter_map(sustained_rate).sum();
-        if total > device.link_bytes_per_s * (1.0 + TOLERANCE)
-            && policy.workloads.iter().any(|it| it.bound_s.is_some())
-        {
-            let total = rate(total);
-            return Err(OperationError::input(format_args!(
-                "{place}: limits add up to {total}, and the link has {link}: no bound holds for workloads that use them"
-            ))
-            .hint(
-                "give clients' hosts as [[host]] and `host` in the cluster file and plan again: bounds and limits then fit \
-                 their links",
-            ));
         }
     }
     Ok(())
@@ -222,16 +210,25 @@ fn host_warnings(host: &DesiredHost) -> Vec<String> {
         warnings
             .push(format!("{}: filters = \"tc\" sets no DSCP marks: switches serve it last", host.host.name));
     }
+    warnings
+}
+
+/// Says of each device whose limits let more pass than its link sends that they do.
+fn overloads(host: &DesiredHost) -> Vec<String> {
+    let mut overloads = Vec::new();
     for device in &host.devices {
         let total: f64 = device.classes.iter().filter_map(sustained_rate).sum();
         if total > device.link_bytes_per_s * (1.0 + TOLERANCE) {
-            warnings.push(format!(
-                "{} {}: limits add up to {total:.0} bytes/s, the link has {:.0}",
-                host.host.name, device.name, device.link_bytes_per_s
+            overloads.push(format!(
+                "{} {}: limits add up to {}, and the link has {}: no bound holds for workloads that use them",
+                host.host.name,
+                device.name,
+                rate(total),
+                rate(device.link_bytes_per_s)
             ));
         }
     }
-    warnings
+    overloads
 }
 
 /// Returns the long-run rate of a class in bytes per second; `None` if nothing limits it.
