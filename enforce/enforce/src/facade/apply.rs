@@ -68,16 +68,6 @@ pub fn apply_policy(
     let desired = desired_hosts(policy, &hosts.deployment)?;
     let warn = |warning: &String| observer.notice(Notice::Warning(warning.clone()));
     desired.warnings.iter().for_each(warn);
-    let promises = policy.is_some_and(|policy| policy.workloads.iter().any(|it| it.bound_s.is_some()));
-    match desired.overloads.first() {
-        Some(overload) if promises && !settings.without_bounds => {
-            return Err(OperationError::input(overload).hint(
-                "give clients' hosts as [[host]] and `host` in the cluster file and plan again: limits and bounds then fit \
-                 their links; --without-bounds sets these limits",
-            ));
-        }
-        _ => desired.overloads.iter().for_each(warn),
-    }
     let store = StateStore::new(&settings.state);
     if !settings.dry_run && !may_configure_networks() {
         return Err(OperationError::machine("this process may not configure networks")
@@ -93,6 +83,8 @@ pub fn apply_policy(
         let runs = server_runs(policy, hosts, packets);
         broken = check_conditions(policy, &runs, settings.without_bounds, observer)?;
     }
+    check_overloads(policy, &desired, settings.without_bounds)?;
+    desired.overloads.iter().for_each(warn);
     if !settings.dry_run {
         execute(&mut planned, policy, &hosts.text)?;
     }
@@ -102,6 +94,22 @@ pub fn apply_policy(
         done(HostAnswer { network, proxies: host.proxies.iter().map(ProxyChange::answer).collect() });
     }
     Ok(broken.map(|broken| broken.sentence))
+}
+
+/// Refuses limits that together let more pass than a link sends, if the policy promises bounds and they are to hold.
+fn check_overloads(
+    policy: Option<&Policy>,
+    desired: &DesiredNetwork,
+    without_bounds: bool,
+) -> Result<(), OperationError> {
+    let promises = policy.is_some_and(|policy| policy.workloads.iter().any(|it| it.bound_s.is_some()));
+    match desired.overloads.first() {
+        Some(overload) if promises && !without_bounds => Err(OperationError::input(overload).hint(
+            "give clients' hosts as [[host]] and `host` in the cluster file and plan again: limits and bounds then fit \
+             their links; --without-bounds sets these limits",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Plans all changes, and makes none.
