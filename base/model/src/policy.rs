@@ -320,15 +320,15 @@ mod tests {
             ("{".to_owned(), "not a policy: EOF while parsing an object at line 1 column 1"),
             (
                 text.replace("tailwright.policy", "tailwright.other"),
-                "the format is 'tailwright.other', version 3, expected 'tailwright.policy', version 1, 2 or 3",
+                "the format is 'tailwright.other', version 3, expected 'tailwright.policy', version 1, 2, 3 or 4",
             ),
             (
                 text.replace("\"version\":3,", ""),
-                "the format is 'tailwright.policy', expected 'tailwright.policy', version 1, 2 or 3",
+                "the format is 'tailwright.policy', expected 'tailwright.policy', version 1, 2, 3 or 4",
             ),
             (
-                text.replace("\"version\":3,", "\"version\":4,"),
-                "the format is 'tailwright.policy', version 4, expected 'tailwright.policy', version 1, 2 or 3",
+                text.replace("\"version\":3,", "\"version\":5,"),
+                "the format is 'tailwright.policy', version 5, expected 'tailwright.policy', version 1, 2, 3 or 4",
             ),
             (serde_json::to_string(&repeated).unwrap(), "workload 'a' is given twice"),
             (serde_json::to_string(&servers).unwrap(), "server 'ssd-1' is given twice"),
@@ -488,7 +488,59 @@ mod tests {
                 "\"allowance_work\":5",
                 "allowance_work is 5, expected 25000000",
             ),
-            ("\"version\":3", "\"version\":1", "a limit has an allowance, expected version 2 or 3"),
+            ("\"version\":3", "\"version\":1", "a limit has an allowance, expected version 2 or later"),
+        ] {
+            assert_refused(&text, from, to, said);
+        }
+    }
+
+    #[test]
+    fn client_hosts_are_written_read_and_checked() {
+        let mut limits = Vec::new();
+        for stage in [Stage::NetworkIn, Stage::NetworkOut] {
+            limits.push(StageLimit::new(stage, RateLimit { rate: 0.5, burst: 0.25 }, 1e6));
+        }
+        let client = PolicyClient {
+            host: "app".into(),
+            priority: 1,
+            limits,
+            request_delay_s: 0.03125,
+            answer_delay_s: 0.0625,
+        };
+        let Policy { policy_name, servers, mut workloads, .. } = policy();
+        workloads[0] = workloads[0].clone().with_client(Some(client));
+        let hosts = vec![PolicyHost { name: "app".into(), network_bytes_per_s: 1e6 }];
+        let with_hosts = Policy::with_hosts(policy_name, servers, hosts, workloads).unwrap();
+        let rates: Vec<f64> =
+            with_hosts.workloads[0].limits_at(Stage::NetworkIn).map(|limit| limit.rate_per_s).collect();
+        assert_eq!(rates, [2.5e7, 5e5]);
+        let text = serde_json::to_string(&with_hosts).unwrap();
+        assert!(text.contains("\"version\":4"), "{text}");
+        assert_eq!(Policy::from_json(&text).unwrap(), with_hosts);
+        for (from, to, said) in [
+            ("\"version\":4", "\"version\":3", "there are client hosts, expected version 4"),
+            (
+                "\"host\":\"app\"",
+                "\"host\":\"web\"",
+                "client: host is web, expected one of the policy's hosts",
+            ),
+            ("\"request_delay_s\":0.03125", "\"request_delay_s\":-1", "client: request_delay_s is -1"),
+            (
+                "\"network_bytes_per_s\":1000000.0",
+                "\"network_bytes_per_s\":0",
+                "host 'app': network_bytes_per_s is 0",
+            ),
+            ("\"rate\":0.5", "\"rate\":1.5", "client: limits[0] at network-in: rate is 1.5"),
+            (
+                "\"stage\":\"network-in\",\"rate\":0.5",
+                "\"stage\":\"storage\",\"rate\":0.5",
+                "limits[0] at storage: stage is storage, expected network-in or network-out",
+            ),
+            (
+                "\"hosts\":[",
+                "\"hosts\":[{\"name\":\"app\",\"network_bytes_per_s\":1},",
+                "host 'app' is given twice",
+            ),
         ] {
             assert_refused(&text, from, to, said);
         }

@@ -28,7 +28,7 @@ pub(super) const UNVERSIONED_FORMAT: &str = "tailwright-policy-1";
 pub(super) const ROUNDING: f64 = 0.01;
 
 /// Accepted versions, for messages.
-const VERSIONS: &str = "1 to 4";
+const VERSIONS: &str = "1, 2, 3 or 4";
 
 /// Reason why a text is not a sound policy.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl fmt::Display for PolicyError {
                     "the format is '{format}', version {version}, expected '{POLICY_FORMAT}', version {VERSIONS}"
                 )
             }
-            Self::AllowanceInVersion1 => f.write_str("a limit has an allowance, expected version 2 or 3"),
+            Self::AllowanceInVersion1 => f.write_str("a limit has an allowance, expected version 2 or later"),
             Self::HostsBeforeVersion4 => f.write_str("there are client hosts, expected version 4"),
             Self::UnusableName(owner) => write!(f, "{owner}: {NAME_EXPECTED}"),
             Self::RepeatedServer(name) => write!(f, "server '{name}' is given twice"),
