@@ -374,7 +374,9 @@ class Interpreters(unittest.TestCase):
             "tw.ideal('poisson(800/s)', 'exp(1ms)', requests=10**12)",
             "tw.simulate(sys.argv[1], set={'run.requests': 10**9})",
         ):
-            script = f"import sys, tailwright as tw\nprint('begun', flush=True)\n{call}\n"
+            # A process that was started in the background of a shell ignores the signal otherwise.
+            heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+            script = f"{heard}\nimport sys, tailwright as tw\nprint('begun', flush=True)\n{call}\n"
             with subprocess.Popen(
                 [sys.executable, "-c", script, str(EXAMPLES / "mm1.toml")],
                 stdout=subprocess.PIPE,

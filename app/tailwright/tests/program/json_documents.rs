@@ -122,6 +122,7 @@ fn one_of_each_kind_is_what_its_schema_says() {
         "lab status --state state --json",
         "lab run --json",
         "trace info w0.csv w1.csv --json",
+        "trace curves w0.csv --storage ssd.json --json",
         "trace callgraph spans.csv --json",
         "trace assumptions cluster.toml --one-clock --json",
     ] {

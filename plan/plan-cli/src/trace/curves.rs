@@ -12,7 +12,7 @@ use units::{ByteRate, Bytes};
 #[command(
     after_help = "A row is a corner of the curve: the most work that arrives within a duration, and the token bucket of the \
     edge that begins there. No bucket of the list ever delays the trace, nor does any on the lines between them.\n\nExamples:\n  \
-    tailwright trace curves web.csv.gz\n  \
+    tailwright trace curves tailwright-demo/traces/database-1.csv.gz\n  \
     tailwright trace curves web.csv.gz --storage ssd.json --json\n\n\
     Exit codes: 0 done; 2 bad input."
 )]
