@@ -15,7 +15,6 @@ use placement::{
     LimitMethod, LowerBound, Normalisation, Placement, PlacementRefusal, PlannedServer, PlanningClass,
     PlanningProblem, WorkloadOnClass,
 };
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 use trace::OpenOptions;
@@ -114,7 +113,7 @@ impl ServerKind {
             instance,
             placement: Placement { servers: vec![fitted], refused: Vec::new(), numbers: Vec::new() },
             names: vec![server.to_owned()],
-            host_networks: BTreeMap::new(),
+            host_networks: Vec::new(),
             advice: Vec::new(),
             lower_bound: LowerBound { fractional: 1.0, servers: 1, price: 0.0 },
             fleet: None,

@@ -25,8 +25,8 @@ pub struct PlannedCluster {
     pub placement: Placement,
     /// Names of the servers in use, in the order of the placement.
     pub names: Vec<String>,
-    /// Capacity of the links of client hosts by name, bytes per second; empty if bounds count none.
-    pub host_networks: BTreeMap<String, f64>,
+    /// Names of client hosts with the capacity of their links, bytes per second; empty if bounds count none.
+    pub host_networks: Vec<(String, f64)>,
     /// Changes that would admit each refused workload; computed for the first few only.
     pub advice: Vec<Vec<SuggestedChange>>,
     /// Lower bound on the number of servers.
@@ -62,31 +62,32 @@ pub struct HostUse {
 }
 
 impl PlannedCluster {
-    /// Returns what the plan has on the links of client hosts, by name; empty if bounds count none.
+    /// Returns what the plan has on the links of client hosts, in their order; empty if bounds count none.
     pub fn hosts(&self) -> Vec<HostUse> {
         let mut is_admitted = vec![true; self.instance.workloads.len()];
         self.placement.refused.iter().for_each(|refusal| is_admitted[refusal.workload] = false);
-        let mut hosts: BTreeMap<&str, HostUse> = BTreeMap::new();
-        for (name, &network_bytes_per_s) in &self.host_networks {
-            let unused = HostUse {
+        let mut hosts = Vec::new();
+        let mut positions = BTreeMap::new();
+        for (position, (name, network_bytes_per_s)) in self.host_networks.iter().enumerate() {
+            positions.insert(name.as_str(), position);
+            hosts.push(HostUse {
                 name: name.clone(),
-                network_bytes_per_s,
+                network_bytes_per_s: *network_bytes_per_s,
                 workloads: 0,
                 mean_load: [0.0; 2],
                 delay_s: [0.0; 2],
-            };
-            hosts.insert(name, unused);
+            });
         }
         for (place, _) in self.instance.clients.iter().zip(is_admitted).filter(|(_, admitted)| *admitted) {
             let Some(links) = place.served() else { continue };
-            let host = hosts.get_mut(links.host.as_str()).expect("a place is on a host of the cluster");
+            let host = &mut hosts[positions[links.host.as_str()]];
             host.workloads += 1;
             for (direction, stage) in [Stage::NetworkIn, Stage::NetworkOut].into_iter().enumerate() {
                 host.mean_load[direction] += links.mean_rate[stage];
                 host.delay_s[direction] = host.delay_s[direction].max(links.delay_at(stage));
             }
         }
-        hosts.into_values().collect()
+        hosts
     }
 
     /// Returns the place and guarantee of each workload of the instance; `None` for refused ones.
@@ -139,7 +140,8 @@ impl PlannedCluster {
         let ClientPlace::Refused { host, why, sufficient } = self.instance.clients.get(workload)? else {
             return None;
         };
-        let capacity = self.host_networks.get(host).copied();
+        let known = self.host_networks.iter().find(|(name, _)| name == host);
+        let capacity = known.map(|(_, capacity)| *capacity);
         let sufficient = capacity.zip(*sufficient).map(|(capacity, factor)| capacity * factor);
         let refusal = Refusal::ClientHost { host, why: *why, sufficient };
         let remedy = sufficient
@@ -243,7 +245,7 @@ mod tests {
             instance,
             placement,
             names: vec!["ssd-1".into()],
-            host_networks: BTreeMap::new(),
+            host_networks: Vec::new(),
             advice: vec![advice],
             lower_bound: LowerBound { fractional: 1.5, servers: 2, price: 0.0 },
             fleet: None,
