@@ -186,7 +186,8 @@ impl Network<'_> {
 
     fn path(&self, workload: usize) -> [usize; 4] {
         let Source { host, server, .. } = self.sources[workload];
-        let (hosts, servers) = (self.hosts, self.servers);
+        let hosts = self.hosts;
+        let servers = self.servers;
         [host, hosts + server, hosts + servers + server, hosts + 2 * servers + host]
     }
 

@@ -6,7 +6,7 @@ use model::{
 use operation::{Notice, ProgressObserver};
 use placement::{DeviceQueue, EnforcedClass};
 use predict::EnforcedPath;
-use units::{Bytes, Nanos};
+use units::{ByteRate, Bytes, Nanos};
 use workload::device::{NetworkModel, StorageProfile};
 use workload::profile_file::{profile_hash, repeated_profile_name};
 
@@ -28,14 +28,17 @@ pub fn enforced_class(class: &ServerClass, profile: &StorageProfile) -> Enforced
         proxy: class.proxy.as_secs(),
         densest_answer: profile.densest_answer(&NetworkModel::default()) * 1e9
             / class.network.bytes_per_sec(),
-        ..enforced_links(class)
+        ..enforced_links(class.packet, class.network)
     }
 }
 
 /// Returns the enforcers' configuration of a class that is planned by a model: as many requests at the device
 /// as it has channels, which minimises their wait. Without a profile, links only.
 pub(crate) fn enforced_path(class: &ServerClass, profile: Option<&StorageProfile>) -> EnforcedPath {
-    let analysed = profile.map_or_else(|| enforced_links(class), |profile| enforced_class(class, profile));
+    let analysed = profile.map_or_else(
+        || enforced_links(class.packet, class.network),
+        |profile| enforced_class(class, profile),
+    );
     EnforcedPath {
         class: analysed,
         queue: analysed.shortest_queue(),
@@ -44,9 +47,9 @@ pub(crate) fn enforced_path(class: &ServerClass, profile: Option<&StorageProfile
     }
 }
 
-/// Returns the non-preemptible work of a class's links, without a device behind them.
-fn enforced_links(class: &ServerClass) -> EnforcedClass {
-    let packet = class.packet.0 as f64 / class.network.bytes_per_sec();
+/// Returns the non-preemptible work of links of this bandwidth that send such packets, without a device behind them.
+pub(crate) fn enforced_links(packet: Bytes, network: ByteRate) -> EnforcedClass {
+    let packet = packet.0 as f64 / network.bytes_per_sec();
     EnforcedClass {
         channels: 1,
         best_effort_request: 0.0,

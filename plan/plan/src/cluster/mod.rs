@@ -14,7 +14,7 @@ mod source;
 mod stored;
 
 pub use device::enforced_class;
-pub(crate) use device::{enforced_path, policy_server, server_name, warn_of_preemption};
+pub(crate) use device::{enforced_links, enforced_path, policy_server, server_name, warn_of_preemption};
 pub use groups::group_cell;
 pub(crate) use groups::read_groups;
 pub use name::find_workload;

@@ -1,10 +1,8 @@
 //! The hosts of a cluster's clients in numbers: the place of each workload on their links.
 
-use crate::cluster::ClusterProblem;
-use model::{ClientHost, LINK_BURST_S, PRIORITY_LEVELS};
-use placement::{
-    ClientPlace, EnforcedClass, Normalisation, PlanningHost, PlanningWorkload, WorkloadOnClass, client_links,
-};
+use crate::cluster::{ClusterProblem, enforced_links};
+use model::ClientHost;
+use placement::{ClientPlace, Normalisation, PlanningHost, PlanningWorkload, WorkloadOnClass, client_links};
 
 /// Returns the place of every workload on the links of its host; none if the cluster has no hosts. `on_link` has the
 /// curves of a workload as fractions of a link of this normalisation.
@@ -38,7 +36,7 @@ pub(super) fn client_places(
             ];
             of_host.push(PlanningWorkload { name: workload.name.clone(), slo: workload.slo, on_class });
         }
-        let enforced = (!preemptive).then(|| enforced_host(host));
+        let enforced = (!preemptive).then(|| enforced_links(host.packet, host.network));
         let planning = PlanningHost { name: host.name.clone(), enforced, workloads: of_host };
         for (member, place) in members.into_iter().zip(client_links(&planning)) {
             places[member] = Some(place);
@@ -53,18 +51,4 @@ fn overtaking(problem: &ClusterProblem, host: &ClientHost, workload: &PlanningWo
     let capacity = host.network.bytes_per_sec();
     let on_classes = workload.on_class.iter().zip(&problem.servers);
     on_classes.map(|(on, class)| on.overtaking * class.network.bytes_per_sec() / capacity).fold(0.0, f64::max)
-}
-
-/// Returns the non-preemptible work of a host's links.
-fn enforced_host(host: &ClientHost) -> EnforcedClass {
-    let packet = host.packet.0 as f64 / host.network.bytes_per_sec();
-    EnforcedClass {
-        channels: 1,
-        best_effort_request: 0.0,
-        packet,
-        link_burst: LINK_BURST_S.max(packet),
-        proxy: 0.0,
-        densest_answer: 0.0,
-        levels_max: PRIORITY_LEVELS,
-    }
 }
