@@ -20,7 +20,7 @@ pub(super) struct CurvesArgs {
     /// Trace
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Device profile: adds the curve of device time
+    /// Device profile of the storage: adds the curve of device time
     #[arg(long, value_name = "PROFILE.json")]
     storage: Option<PathBuf>,
     /// Print JSON
