@@ -384,7 +384,8 @@ fn every_document_is_in_the_table_and_no_other() {
     assert!(unknown.is_empty(), "not in docs/reference/conventions.md: {unknown:?}");
     let is_name = |name: &&String| {
         !name.starts_with('-')
-            && !["up", "status", "down", "run", "info", "callgraph", "curves", "kernel show"].contains(&name.as_str())
+            && !["up", "status", "down", "run", "info", "callgraph", "curves", "kernel show"]
+                .contains(&name.as_str())
     };
     let gone: Vec<_> = listed.iter().filter(is_name).filter(|name| !made.contains(*name)).collect();
     assert!(gone.is_empty(), "only in docs/reference/conventions.md: {gone:?}");
