@@ -534,8 +534,14 @@ mod tests {
             (
                 "\"stage\":\"network-in\",\"rate\":0.5",
                 "\"stage\":\"storage\",\"rate\":0.5",
-                "limits[0] at storage: stage is storage, expected network-in or network-out",
+                "limits is without one, expected a limit at network-in",
             ),
+            (
+                "\"request_delay_s\":0.03125",
+                "\"request_delay_s\":5",
+                "request_delay_s + answer_delay_s is 5.0625",
+            ),
+            ("\"client\":{", "\"former_client\":{", "client is null, expected its place on the links"),
             (
                 "\"hosts\":[",
                 "\"hosts\":[{\"name\":\"app\",\"network_bytes_per_s\":1},",

@@ -66,11 +66,14 @@ pub fn recognise(text: &str) -> Option<OwnFile> {
     let servers = table.get("server");
     let workloads = table.get("workload").and_then(toml::Value::as_array);
     let workload_has = |key: &str| workloads.is_some_and(|all| all.iter().any(|one| one.get(key).is_some()));
+    let has_servers = servers.is_some_and(toml::Value::is_array);
     if has("station") || has("entry") || servers.is_some_and(toml::Value::is_table) {
         Some(OwnFile::Scenario)
+    } else if has_servers && workloads.is_some() {
+        Some(OwnFile::Cluster)
     } else if has("host") || has("client") {
         Some(OwnFile::Hosts)
-    } else if servers.is_some_and(toml::Value::is_array) {
+    } else if has_servers {
         Some(OwnFile::Cluster)
     } else if workload_has("target") || has("target") {
         Some(OwnFile::Load)
@@ -105,6 +108,10 @@ mod tests {
                 Some(OwnFile::Cluster),
             ),
             ("[[host]]\nname = \"h\"\n[[server]]\nname = \"s\"\n", Some(OwnFile::Hosts)),
+            (
+                "[[host]]\nname = \"h\"\n[[server]]\nclas = \"s\"\n[[workload]]\nname = \"a\"\n",
+                Some(OwnFile::Cluster),
+            ),
             ("[[workload]]\nname = \"a\"\ntarget = \"http://127.0.0.1:80\"\n", Some(OwnFile::Load)),
             ("{\"format\": \"tailwright.policy\", \"version\": 3}", Some(OwnFile::Policy)),
             ("{\"format\": \"tailwright-device-1\"}", Some(OwnFile::DeviceProfile)),

@@ -36,6 +36,8 @@ pub enum ClientPlace {
     Refused {
         /// The name of the host.
         host: String,
+        /// True if they cannot serve it without the others, either.
+        alone: bool,
         /// Why not.
         why: FitRefusal,
         /// A factor on the links' capacity with which they would; `None` if none was found or looked for.

@@ -31,7 +31,8 @@
 //! [`HOLD_UP_SHARE`] of the SLO at the server, beyond which a placement is refused.
 //!
 //! *Assumptions*: switches serve by the marks of packets, as fast as their links; all traffic on a host's links is that of
-//! its workloads or has no mark.
+//! its workloads or has no mark; no host or server sends packets above [`EnforcedClass::packet`], because what a bucket
+//! passes beyond its burst, a packet of its shaper, waits at the next link.
 
 use crate::client_place::{ClientLinks, ClientPlace};
 use crate::limits::LimitMethod;
@@ -51,12 +52,15 @@ pub struct PlanningHost {
     /// Packets and shaper of its links; without it, bounds are those of links that interrupt.
     pub enforced: Option<EnforcedClass>,
     /// Its workloads, each with its curves as fractions of the host's links: requests at network-in, answers at
-    /// network-out with what may overtake them at any device, nothing at the storage.
+    /// network-out with what may overtake them at any device, nothing at the storage. The latency of an SLO is what it
+    /// leaves for links and waiting at a server.
     pub workloads: Vec<PlanningWorkload>,
 }
 
-/// Shares of the SLOs within which the delays on a host's links are tried, the rest being left to servers.
-const SLO_SHARES: [f64; 5] = [0.1, 0.2, 0.35, 0.6, 1.0];
+/// Shares of the latencies within which the delays on a host's links are tried, the rest being left to servers.
+const SLO_SHARES: [f64; 5] = [0.1, 0.2, 0.35, 0.6, LARGEST_SHARE];
+/// The largest share: with all of it nothing could wait at a server.
+const LARGEST_SHARE: f64 = 0.9;
 /// Number of refused workloads of a host for which sufficient links are looked for.
 const ADVISED_MAX: usize = 3;
 /// Capacities that are tried for workloads which a host's links cannot serve, as factors of theirs.
@@ -78,7 +82,7 @@ pub fn client_links(host: &PlanningHost) -> Vec<ClientPlace> {
     };
     let fitted = SLO_SHARES.into_iter().find_map(fit_all);
     let (problem, served) = fitted.unwrap_or_else(|| {
-        let problem = host.problem(1.0);
+        let problem = host.problem(LARGEST_SHARE);
         let served = host.first_that_fit(&problem, &mut places);
         (problem, served)
     });
@@ -121,7 +125,8 @@ impl PlanningHost {
                 Err(why) => {
                     let sufficient = (advised < ADVISED_MAX).then(|| self.sufficient(&members)).flatten();
                     advised += 1;
-                    *place = Some(ClientPlace::Refused { host: self.name.clone(), why, sufficient });
+                    let alone = members.len() == 1;
+                    *place = Some(ClientPlace::Refused { host: self.name.clone(), alone, why, sufficient });
                 }
             }
         }
@@ -131,7 +136,8 @@ impl PlanningHost {
     /// Returns the least of [`LARGER_LINKS`] with which these workloads have limits.
     fn sufficient(&self, members: &[usize]) -> Option<f64> {
         let is_enough = |factor: &f64| {
-            LimitMethod::Exact.fit(&self.with_links(*factor).problem(1.0), 0, members.to_vec()).is_ok()
+            let problem = self.with_links(*factor).problem(LARGEST_SHARE);
+            LimitMethod::Exact.fit(&problem, 0, members.to_vec()).is_ok()
         };
         LARGER_LINKS.into_iter().find(is_enough)
     }

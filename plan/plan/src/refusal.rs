@@ -153,6 +153,8 @@ pub(crate) enum Refusal<'a> {
     ClientHost {
         /// The name of the host.
         host: &'a str,
+        /// True if they cannot serve it without the others, either.
+        alone: bool,
         /// Why no limits serve it there.
         why: FitRefusal,
         /// Capacity that would be enough, bytes per second, if one was found.
@@ -188,13 +190,14 @@ pub(crate) fn describe_refusal(
             let advice = advice(changes, *percentile, name);
             format!("even alone on a server, {}{where_else}{advice}", blocking(blocked))
         }
-        Refusal::ClientHost { host, why, sufficient } => {
+        Refusal::ClientHost { host, alone, why, sufficient } => {
             let enough = sufficient.map_or_else(String::new, |network| {
                 format!("; links of {} would be enough there", rate(network))
             });
+            let beside = if *alone { "" } else { " beside the workloads that come before it" };
             format!(
-                "the links of its host '{host}' cannot serve it beside the workloads that come before it: {}{enough}",
-                blocking(why)
+                "the links of its host '{host}' cannot serve it{beside}: {}{enough}",
+                blocking_on_links(why, host)
             )
         }
         Refusal::Prediction(AdmissionRefusal::Alone(breach)) => {
@@ -278,6 +281,34 @@ fn blocking(blocked: &FitRefusal) -> String {
                 time(*slo)
             )
         }
+    }
+}
+
+/// Says why the links of a host cannot serve a workload, whose latency is then what its SLO leaves for them.
+fn blocking_on_links(blocked: &FitRefusal, host: &str) -> String {
+    let link = |stage: Stage| match stage {
+        Stage::NetworkOut => format!("the link into '{host}'"),
+        Stage::NetworkIn | Stage::Storage => format!("the link out of '{host}'"),
+    };
+    match blocked {
+        FitRefusal::Capacity { stage, ratio } => {
+            format!("its SLO takes a rate of {} of what {} can do", percent(*ratio), link(*stage))
+        }
+        FitRefusal::Latency { slo, ratio, stage } if ratio.is_finite() => format!(
+            "its requests would take up to {} there, and its SLO leaves {} for that; most of it is {}",
+            time(slo * ratio),
+            time(*slo),
+            link(*stage)
+        ),
+        FitRefusal::Latency { stage, .. } => {
+            format!("others keep {} from it for longer than its limit takes", link(*stage))
+        }
+        FitRefusal::NoLimits => "no limits satisfy the linear program".to_owned(),
+        FitRefusal::BaseLatency { slo, terms } => format!(
+            "packets and bursts that they may have begun take up to {}, and its SLO leaves {} for that",
+            time(terms.total()),
+            time(*slo)
+        ),
     }
 }
 

@@ -82,6 +82,14 @@ fn limits_of_a_host_fit_its_links_and_bounds_contain_the_waits() {
     }
     let kept = cluster.folder.run(&["plan", "cluster.toml", "--keep", "policy.json"]).expect_code(0).stdout;
     assert!(kept.contains("servers that change: none") && kept.contains("client host"), "{kept}");
+    // The same limits of servers, and others for the answers that they send to another host.
+    let text = cluster.folder.read("cluster.toml");
+    cluster.folder.write("renamed.toml", &text.replace("app-1", "app-9"));
+    let renamed =
+        cluster.folder.run(&["plan", "renamed.toml", "--keep", "policy.json"]).expect_code(0).stdout;
+    assert!(renamed.contains("servers that change: ssd-1"), "{renamed}");
+    let explained = cluster.folder.run(&["explain", "w1", "renamed.toml", "--plan", "policy.json"]);
+    explained.expect_code(2);
     let compared = cluster.folder.run(&["plan", "cluster.toml", "--compare"]).expect_code(0).stdout;
     assert!(compared.contains("several-limiters"), "{compared}");
     cluster.folder.run(&["plan", "cluster.toml", "--survive", "1"]).expect_code(0);
@@ -103,6 +111,45 @@ fn bounds_shrink_with_faster_links() {
     }
 }
 
+/// What a host's shaper lets pass beyond a bucket is a packet of its own, wherever it waits.
+#[test]
+fn the_largest_packet_counts_at_every_link() {
+    let cluster = cluster(2, "50MB/s", 4);
+    let text = cluster.folder.read("cluster.toml");
+    let with = |of_server: &str, of_host: &str| {
+        let changed = text
+            .replace("network = \"125MB/s\"\n", &format!("network = \"125MB/s\"\n{of_server}"))
+            .replacen("network = \"50MB/s\"\n", &format!("network = \"50MB/s\"\n{of_host}"), 1);
+        cluster.folder.write("packets.toml", &changed);
+        cluster.folder.run(&["plan", "packets.toml", "--json"]).expect_code(0).json()
+    };
+    let large = "packet = \"64KiB\"\n";
+    let [frames, of_server, of_host, of_both] =
+        [("", ""), (large, ""), ("", large), (large, large)].map(|(server, host)| with(server, host));
+    assert_eq!(number(&frames["servers"][0]["enforcement"]["packet_bytes"]), 1514.0);
+    assert_eq!(number(&of_host["servers"][0]["enforcement"]["packet_bytes"]), 65536.0);
+    for (number_of, with_frames) in admitted(&frames).into_iter().enumerate() {
+        let bounds =
+            [&of_server, &of_host, &of_both].map(|plan| number(&admitted(plan)[number_of]["bound_s"]));
+        assert_eq!([bounds[0], bounds[0]], [bounds[1], bounds[2]]);
+        // One packet at each of the four links at least: two of 125 MB/s and two of 50 MB/s.
+        let packets = 2.0 * (65536.0 - 1514.0) * (1.0 / 125e6 + 1.0 / 50e6);
+        assert!(bounds[0] > number(&with_frames["bound_s"]) + packets, "{bounds:?}");
+    }
+}
+
+/// A typing error in a file with hosts is reported where it is.
+#[test]
+fn mistakes_in_a_file_with_hosts_are_found_at_their_line() {
+    let cluster = cluster(1, "50MB/s", 2);
+    let text = cluster.folder.read("cluster.toml");
+    for (old, new) in [("slo = \"99.9% < 1s\"", "slo = \"99.9% under 1s\""), ("class = ", "clas = ")] {
+        cluster.folder.write("cluster.toml", &text.replacen(old, new, 1));
+        let outcome = cluster.folder.run(&["plan", "cluster.toml"]).expect_code(2);
+        assert!(!outcome.stderr.contains("hosts file") && outcome.stderr.contains(new), "{}", outcome.stderr);
+    }
+}
+
 #[test]
 fn what_a_host_cannot_carry_is_refused_with_the_links_that_would_do() {
     let cluster = cluster(1, "300kB/s", 4);
@@ -115,7 +162,7 @@ fn what_a_host_cannot_carry_is_refused_with_the_links_that_would_do() {
         .collect();
     assert!(!refused.is_empty());
     for why in &refused {
-        assert!(why.starts_with("the links of its host 'app-0' cannot serve it beside"), "{why}");
+        assert!(why.starts_with("the links of its host 'app-0' cannot serve it"), "{why}");
     }
     let enough =
         refused[0].rsplit("links of ").next().and_then(|rest| rest.split(' ').next()).expect("a remedy");
@@ -217,6 +264,43 @@ fn apply_keeps_limits_of_server_and_host() {
     hosts("app-0", "100Mbps");
     let slower = cluster.folder.run(&apply).expect_code(2);
     assert!(slower.stderr.contains("bounds count links of 50MB/s"), "{}", slower.stderr);
+    hosts("app-0", "400Mbps");
+    let text = cluster.folder.read("hosts.toml").replace("host = \"store\"", "host = \"app-0\"");
+    cluster.folder.write("hosts.toml", &text);
+    let shared = cluster.folder.run(&apply).expect_code(2);
+    assert!(shared.stderr.contains("server 'ssd-1' is on host 'app-0'"), "{}", shared.stderr);
+}
+
+/// The template has the hosts of the policy, with their links, and is accepted when it is filled in.
+#[test]
+fn a_template_has_the_hosts_of_the_policy() {
+    let cluster = cluster(2, "50MB/s", 4);
+    cluster.folder.run(&["plan", "cluster.toml", "-o", "policy.json"]).expect_code(0);
+    let template = cluster.folder.run(&["apply", "policy.json", "--template"]).expect_code(0).stdout;
+    for host in ["app-0", "app-1"] {
+        assert_eq!(template.matches(&format!("[[host]]\nname = \"{host}\"")).count(), 1, "{template}");
+    }
+    let mut filled = String::new();
+    let mut address = 0;
+    let mut skipped = false;
+    for line in template.lines() {
+        skipped |= line.starts_with("[server.storage]");
+        skipped &= !line.is_empty();
+        if skipped {
+            continue;
+        }
+        let mut line = line.to_owned();
+        if line.starts_with("address") {
+            address += 1;
+            line = format!("address = [\"10.0.0.{address}\"]");
+        }
+        filled += &format!("{}\n", line.replace("{ CHANGE", "{ eth0"));
+    }
+    cluster.folder.write("hosts.toml", &filled);
+    let apply = ["apply", "policy.json", "--hosts", "hosts.toml", "--dry-run"];
+    let applied = cluster.folder.run(&apply);
+    assert!(!applied.stderr.contains("counts the links"), "{}\n{filled}", applied.stderr);
+    applied.expect_code(0);
 }
 
 /// Plans of several servers that count no hosts may have limits that the link of a common client does not carry: that is

@@ -45,7 +45,16 @@ pub(super) fn check(
     workloads.iter().try_for_each(|workload| {
         let server = servers.iter().find(|server| Some(&server.name) == workload.server.as_ref());
         check_workload(workload, server.map(|server| server.network_bytes_per_s))?;
-        workload.client.as_ref().map_or(Ok(()), |client| check_client(&workload.name, client, hosts))
+        match &workload.client {
+            Some(client) => check_client(workload, client, hosts),
+            None if workload.admitted && !hosts.is_empty() => Err(PolicyError::impossible(
+                &format!("workload '{}'", workload.name),
+                "client",
+                "null",
+                "its place on the links of one of the policy's hosts",
+            )),
+            None => Ok(()),
+        }
     })
 }
 
@@ -142,14 +151,31 @@ fn check_workload(workload: &PolicyWorkload, network: Option<f64>) -> Result<(),
     Ok(())
 }
 
-/// Refuses a place on the links of a host that the policy does not have, or limits that it cannot enforce.
-fn check_client(workload: &str, client: &PolicyClient, hosts: &[PolicyHost]) -> Result<(), PolicyError> {
-    let owner = format!("workload '{workload}': client");
+/// Refuses a place on the links of a host that the policy does not have, limits that it cannot enforce, and delays that the
+/// bound does not contain.
+fn check_client(
+    workload: &PolicyWorkload,
+    client: &PolicyClient,
+    hosts: &[PolicyHost],
+) -> Result<(), PolicyError> {
+    let owner = format!("workload '{}': client", workload.name);
     let Some(host) = hosts.iter().find(|host| host.name == client.host) else {
         return Err(PolicyError::impossible(&owner, "host", &client.host, "one of the policy's hosts"));
     };
     check_number(&owner, "request_delay_s", client.request_delay_s, NOT_NEGATIVE)?;
     check_number(&owner, "answer_delay_s", client.answer_delay_s, NOT_NEGATIVE)?;
+    let delays = client.request_delay_s + client.answer_delay_s;
+    if let Some(bound) = workload.bound_s.filter(|bound| delays > bound * (1.0 + ROUNDING)) {
+        let field = "request_delay_s + answer_delay_s";
+        let expected = format_args!("at most the bound_s of the workload, {bound}, which contains them");
+        return Err(PolicyError::impossible(&owner, field, delays, expected));
+    }
+    for stage in [Stage::NetworkIn, Stage::NetworkOut] {
+        if client.limits.iter().all(|limit| limit.stage != stage) {
+            let expected = format_args!("a limit at {stage}, which the bounds of others count");
+            return Err(PolicyError::impossible(&owner, "limits", "without one", expected));
+        }
+    }
     for (number, limit) in client.limits.iter().enumerate() {
         let owner = format!("{owner}: limits[{number}] at {}", limit.stage);
         if limit.stage == Stage::Storage {

@@ -103,11 +103,17 @@ fn check_overloads(
     without_bounds: bool,
 ) -> Result<(), OperationError> {
     let promises = policy.is_some_and(|policy| policy.workloads.iter().any(|it| it.bound_s.is_some()));
+    let counts_hosts = policy.is_some_and(|policy| !policy.hosts.is_empty());
+    let remedy = if counts_hosts {
+        "correct the hosts file, or plan again for the hosts that there are"
+    } else {
+        "give clients' hosts as [[host]] and `host` in the cluster file and plan again: limits and bounds then fit their \
+         links"
+    };
     match desired.overloads.first() {
-        Some(overload) if promises && !without_bounds => Err(OperationError::input(overload).hint(
-            "give clients' hosts as [[host]] and `host` in the cluster file and plan again: limits and bounds then fit \
-             their links; --without-bounds sets these limits",
-        )),
+        Some(overload) if promises && !without_bounds => {
+            Err(OperationError::input(overload).hint(format!("{remedy}; --without-bounds sets these limits")))
+        }
         _ => Ok(()),
     }
 }

@@ -10,9 +10,10 @@ use std::collections::BTreeSet;
 /// for the user to fill in are marked `CHANGE`: devices, addresses, and parameters of the proxy before
 /// the storage. Names of hosts may stay.
 pub fn hosts_template(policy: &Policy) -> String {
+    let renamed = if policy.hosts.is_empty() { "Hosts" } else { "Hosts of servers" };
     let mut text = format!(
         "# Where the servers and workloads of the policy are. Replace each {MARK}; docs/reference/hosts-file.md\n\
-         # describes every field. Hosts may have other names; what `hostname` says makes --host unnecessary. Workloads of one host share\n\
+         # describes every field. {renamed} may have other names; what `hostname` says makes --host unnecessary. Workloads of one host share\n\
          # its [[host]].\n"
     );
     let placed: BTreeSet<&str> = admitted(policy).filter_map(|workload| workload.server.as_deref()).collect();
@@ -20,8 +21,20 @@ pub fn hosts_template(policy: &Policy) -> String {
         let link = link_rate(server.network_bytes_per_s).unwrap_or_else(|| MARK.to_owned());
         text += &server_tables(&server.name, &server.storage_profile, &link);
     }
+    for host in &policy.hosts {
+        let link = link_rate(host.network_bytes_per_s).unwrap_or_else(|| MARK.to_owned());
+        text += &host_table(&host.name, &link);
+    }
     for workload in admitted(policy) {
-        text += &client_tables(&workload.name);
+        let host = match &workload.client {
+            Some(client) => client.host.clone(),
+            None => {
+                let host = host_of(&workload.name);
+                text += &host_table(&host, MARK);
+                host
+            }
+        };
+        text += &client_table(&workload.name, &host);
     }
     for workload in policy.workloads.iter().filter(|workload| !workload.admitted) {
         let name = toml_string(&workload.name);
@@ -60,15 +73,22 @@ front = [
     )
 }
 
-fn client_tables(workload: &str) -> String {
-    let host = toml_string(&host_of(workload));
-    let name = toml_string(workload);
+fn host_table(name: &str, link: &str) -> String {
+    let name = toml_string(name);
     format!(
         "
 [[host]]
-name = {host}
-device = {{ {MARK} = \"{MARK}\" }} # the device that requests leave by, such as eth0, and what its link carries, such as 1Gbps
+name = {name}
+device = {{ {MARK} = \"{link}\" }} # the device that requests leave by, such as eth0, and what its link carries, such as 1Gbps
+"
+    )
+}
 
+fn client_table(workload: &str, host: &str) -> String {
+    let host = toml_string(host);
+    let name = toml_string(workload);
+    format!(
+        "
 [[client]]
 workload = {name} # as in the policy
 host = {host}

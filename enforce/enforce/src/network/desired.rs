@@ -12,7 +12,7 @@ pub struct DesiredNetwork {
     pub hosts: Vec<DesiredHost>,
     /// Parts of the policy that the network cannot honour, one sentence each.
     pub warnings: Vec<String>,
-    /// Devices whose limits together let more pass than their links send, one sentence each.
+    /// Devices that have more to send than bounds count for their links, one sentence each.
     pub overloads: Vec<String>,
 }
 

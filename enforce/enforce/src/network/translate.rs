@@ -13,7 +13,7 @@ use super::desired::{DesiredDevice, DesiredHost, DesiredNetwork, TrafficClass};
 use super::levels::PriorityLevels;
 use super::packet_match::PacketMatch;
 use super::route::{HostDevice, Route};
-use crate::deployment::{Deployment, DeploymentHost, PacketFilters, all_at_once};
+use crate::deployment::{Deployment, DeploymentHost, DeploymentServer, PacketFilters, all_at_once};
 use model::PRIORITY_LEVELS;
 use model::{OperationError, Policy, PolicyWorkload, Stage};
 use std::collections::BTreeMap;
@@ -54,7 +54,8 @@ pub fn desired_network(policy: &Policy, deployment: &Deployment) -> Result<Desir
         check_expressible(host)?;
         warnings.extend(host_warnings(host));
     }
-    let overloads = hosts.iter().flat_map(overloads).collect();
+    let mut overloads: Vec<String> = hosts.iter().flat_map(overloads).collect();
+    overloads.extend(servers_on_client_hosts(policy, deployment));
     Ok(DesiredNetwork { hosts, warnings, overloads })
 }
 
@@ -229,6 +230,22 @@ fn overloads(host: &DesiredHost) -> Vec<String> {
         }
     }
     overloads
+}
+
+/// Names the servers whose answers leave by links that bounds count for the clients of a host alone.
+fn servers_on_client_hosts(policy: &Policy, deployment: &Deployment) -> Vec<String> {
+    let is_counted = |name: &str| policy.hosts.iter().any(|host| host.name == name);
+    let is_used =
+        |name: &str| policy.workloads.iter().any(|workload| workload.server.as_deref() == Some(name));
+    let servers =
+        deployment.servers.iter().filter(|server| is_counted(&server.host) && is_used(&server.name));
+    let said = |server: &DeploymentServer| {
+        format!(
+            "server '{}' is on host '{}', whose links the bounds count for its clients alone: no bound holds for them",
+            server.name, server.host
+        )
+    };
+    servers.map(said).collect()
 }
 
 /// Returns the long-run rate of a class in bytes per second; `None` if nothing limits it.

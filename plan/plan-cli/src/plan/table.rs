@@ -138,7 +138,8 @@ pub(crate) fn hosts(planned: &PlannedCluster) -> String {
     for host in hosts {
         let mut cells = vec![host.name, host.workloads.to_string()];
         cells.extend(host.mean_load.map(percent));
-        cells.extend(host.delay_s.map(time));
+        cells
+            .extend(host.delay_s.map(|delay| if host.workloads == 0 { "–".to_owned() } else { time(delay) }));
         table.row(cells);
     }
     let table = table.without_first(&["load out", "load in"]);

@@ -1,11 +1,20 @@
 //! Hosts of clients in a cluster file: what is contradictory in them.
 
 use crate::cluster::rules::{RuleSite, SitedError};
-use model::{Cluster, NAME_EXPECTED, is_usable_name};
+use model::{ClientHost, Cluster, NAME_EXPECTED, ServerClass, is_usable_name};
 use operation::text::meant_word;
 
 /// The smallest packet that a link can be said to send: the smallest frame of an Ethernet.
 pub(super) const PACKET_MIN: u64 = 64;
+
+/// Counts the largest packet of the file at every link, if there are client hosts: a bucket may be in debt by a packet of
+/// the host that shapes it, and a switch passes the debts on to the next link, whatever packets that one sends.
+pub(super) fn count_largest_packet(classes: &mut [ServerClass], hosts: &mut [ClientHost]) {
+    let Some(of_hosts) = hosts.iter().map(|host| host.packet).max() else { return };
+    let largest = classes.iter().map(|class| class.packet).fold(of_hosts, Ord::max);
+    classes.iter_mut().for_each(|class| class.packet = largest);
+    hosts.iter_mut().for_each(|host| host.packet = largest);
+}
 
 /// Checks that every workload is on a host of the file, if it has hosts.
 pub(super) fn check_hosts(cluster: &Cluster) -> Result<(), SitedError> {

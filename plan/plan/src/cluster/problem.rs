@@ -2,6 +2,7 @@
 //! profiles are read.
 
 use crate::cluster::device::{warn_of_channels, warn_of_namesakes, warn_of_percentile};
+use crate::cluster::hosts::count_largest_packet;
 use crate::cluster::rules::{has_rules, uncounted_bytes};
 use crate::cluster::source::ClusterSource;
 use model::{ClientHost, Cluster, OperationError, ServerClass, WorkloadSpec};
@@ -77,7 +78,8 @@ impl ClusterProblem {
     }
 
     fn new(source: &ClusterSource, cluster: Cluster, profiles: Vec<StorageProfile>) -> Self {
-        let Cluster { safety_margin, failure_domain, servers, hosts, workloads } = cluster;
+        let Cluster { safety_margin, failure_domain, mut servers, mut hosts, workloads } = cluster;
+        count_largest_packet(&mut servers, &mut hosts);
         let origin = source.origin().to_owned();
         let options = source.options.clone();
         let cached = source.cached;

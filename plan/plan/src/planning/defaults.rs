@@ -20,6 +20,7 @@ pub struct DefaultCost {
 pub fn default_costs(run: &PlanRun) -> Vec<DefaultCost> {
     let instance = &run.planned.instance;
     let mut costs = Vec::new();
+    let on_server = if run.problem.hosts.is_empty() { "" } else { " on the server's links" };
     for (number, (class, server)) in instance.classes.iter().zip(&run.problem.servers).enumerate() {
         let Some(enforced) = class.enforced else { continue };
         let used = run.planned.placement.servers.iter().filter(|server| server.class == number);
@@ -39,7 +40,7 @@ pub fn default_costs(run: &PlanRun) -> Vec<DefaultCost> {
         );
         add(
             server.packet == standard.packet,
-            format!("packet = \"{}B\"", server.packet.0),
+            format!("packet = \"{}B\"{on_server}", server.packet.0),
             with[Stage::NetworkIn] + with[Stage::NetworkOut],
         );
         add(

@@ -2,17 +2,24 @@
 
 use crate::cluster::{ClusterProblem, enforced_links};
 use model::ClientHost;
-use placement::{ClientPlace, Normalisation, PlanningHost, PlanningWorkload, WorkloadOnClass, client_links};
+use placement::{
+    ClientPlace, Normalisation, PlanningClass, PlanningHost, PlanningWorkload, WorkloadOnClass, client_links,
+};
+
+/// Least share of an SLO that is left for the links of a host, even if no server is fast enough for the rest.
+const LINKS_SHARE_MIN: f64 = 0.1;
 
 /// Returns the place of every workload on the links of its host; none if the cluster has no hosts. `on_link` has the
 /// curves of a workload as fractions of a link of this normalisation.
+///
+/// Links may take what the SLO leaves beside the time of the fastest idle server.
 ///
 /// Answers that overtake a request at the device with the most of them are in the curves of network-out, whichever server
 /// a workload gets.
 pub(super) fn client_places(
     problem: &ClusterProblem,
+    classes: &[PlanningClass],
     sustained: bool,
-    preemptive: bool,
     workloads: &[PlanningWorkload],
     on_link: impl Fn(&Normalisation, usize) -> WorkloadOnClass,
 ) -> Vec<ClientPlace> {
@@ -34,9 +41,13 @@ pub(super) fn client_places(
                     .without_storage()
                     .with_overtaking(overtaking(problem, host, workload)),
             ];
-            of_host.push(PlanningWorkload { name: workload.name.clone(), slo: workload.slo, on_class });
+            let mut slo = workload.slo;
+            let left = slo.latency.0 - least_time_on_idle_server(classes, workload);
+            slo.latency.0 = left.max(LINKS_SHARE_MIN * slo.latency.0);
+            of_host.push(PlanningWorkload { name: workload.name.clone(), slo, on_class });
         }
-        let enforced = (!preemptive).then(|| enforced_links(host.packet, host.network));
+        let is_enforced = classes.iter().any(|class| class.enforced.is_some());
+        let enforced = is_enforced.then(|| enforced_links(host.packet, host.network));
         let planning = PlanningHost { name: host.name.clone(), enforced, workloads: of_host };
         for (member, place) in members.into_iter().zip(client_links(&planning)) {
             places[member] = Some(place);
@@ -44,6 +55,17 @@ pub(super) fn client_places(
     }
     // A cluster with hosts has been checked to have one for each workload.
     places.into_iter().flatten().collect()
+}
+
+/// Returns the time that a workload's request may take alone on an idle server of the fastest class, with what the server
+/// may have begun, seconds.
+fn least_time_on_idle_server(classes: &[PlanningClass], workload: &PlanningWorkload) -> f64 {
+    let time = |(class, on): (&PlanningClass, &WorkloadOnClass)| {
+        let Some(enforced) = class.enforced else { return on.base_latency };
+        let begun = enforced.shortest_queue().blocking(enforced.best_effort_request, on.largest_request);
+        on.base_latency + enforced.own_time(on.largest_request) + begun + 2.0 * enforced.begun_on_link(1)
+    };
+    classes.iter().zip(&workload.on_class).map(time).fold(f64::INFINITY, f64::min)
 }
 
 /// Returns the most work that overtakes a request of a workload at any device, seconds of the host's link.

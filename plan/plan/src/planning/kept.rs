@@ -4,7 +4,7 @@ use crate::cluster::{ClusterProblem, PlacedWorkload, broken_rule};
 use model::{
     OperationError, PerStage, Policy, PolicyWorkload, RateLimit, ServerEnforcement, Stage, WorkloadSpec,
 };
-use placement::{DeviceQueue, PlannedServer, PlanningProblem};
+use placement::{ClientPlace, DeviceQueue, PlannedServer, PlanningProblem};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -183,7 +183,31 @@ fn is_unchanged(policy: &Policy, instance: &PlanningProblem, server: &PlannedSer
         && members(policy, name).count() == server.members.len()
         && before.all(|old| {
             let index = server.members.iter().position(|&w| instance.workloads[w].name == old.name);
-            let has_limits = |at: usize| limits_of(old).is_ok_and(|limits| limits == server.limits[at]);
+            let has_limits = |at: usize| {
+                limits_of(old).is_ok_and(|limits| limits == server.limits[at])
+                    && has_links(old, instance.clients.get(server.members[at]))
+            };
             old.limits.len() == Stage::ALL.len() && index.is_some_and(has_limits)
         })
+}
+
+/// Returns true if a workload of a policy has this place on the links of its clients' host. The server's own link enforces
+/// the bucket of its answers.
+fn has_links(old: &PolicyWorkload, place: Option<&ClientPlace>) -> bool {
+    let (old, links) = match (&old.client, place.and_then(ClientPlace::served)) {
+        (None, None) => return true,
+        (Some(old), Some(links)) => (old, links),
+        _ => return false,
+    };
+    let has = |stage: Stage, bucket: RateLimit| {
+        let mut limits = old.limits.iter().filter(|limit| limit.stage == stage);
+        limits.all(|limit| {
+            is_same(limit.limit.rate, bucket.rate)
+                && is_same(limit.limit.burst + limit.allowance, bucket.burst)
+        })
+    };
+    old.host == links.host
+        && u32::try_from(links.priority) == Ok(old.priority)
+        && has(Stage::NetworkIn, links.requests)
+        && has(Stage::NetworkOut, links.answers)
 }

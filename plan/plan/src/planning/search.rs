@@ -118,7 +118,8 @@ pub(crate) fn class_variants(problem: &ClusterProblem) -> Vec<ClassVariant> {
     for (class, (server, profile)) in problem.servers.iter().zip(&problem.profiles).enumerate() {
         let sizes = (SMALLEST_REQUEST_LOG2..u64::BITS).rev().map(|power| 1 << power).chain([0]);
         let requests: Vec<u64> = sizes.filter(|size| *size < server.best_effort_request.0).collect();
-        let frame = (server.packet.0 > FRAME.0).then_some(FRAME.0);
+        // With client hosts, the packets of other links count as well.
+        let frame = (server.packet.0 > FRAME.0 && problem.hosts.is_empty()).then_some(FRAME.0);
         let mut add = |best_effort_request: Option<u64>, packet: Option<u64>| {
             let mut changed = server.clone();
             changed.best_effort_request = best_effort_request.map_or(server.best_effort_request, Bytes);
@@ -211,7 +212,7 @@ pub(super) fn instance(
     }
     // The bytes that cross a link are the same for every class.
     let on_link = |link: &Normalisation, number| curves(link, footprints.get(0, number), recipe);
-    let clients = client_places(problem, recipe.sustained, recipe.preemptive, &workloads, on_link);
+    let clients = client_places(problem, &classes, recipe.sustained, &workloads, on_link);
     let rules =
         placement_rules(&problem.servers, problem.failure_domain.as_deref(), problem.workloads.iter());
     PlanningProblem::new(classes, workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)

@@ -137,13 +137,15 @@ impl PlannedCluster {
 
     /// Returns the refusal of a workload that the links of its client host cannot serve.
     fn refused_by_host(&self, workload: usize) -> Option<RefusedWorkload> {
-        let ClientPlace::Refused { host, why, sufficient } = self.instance.clients.get(workload)? else {
+        let ClientPlace::Refused { host, alone, why, sufficient } = self.instance.clients.get(workload)?
+        else {
             return None;
         };
         let known = self.host_networks.iter().find(|(name, _)| name == host);
         let capacity = known.map(|(_, capacity)| *capacity);
-        let sufficient = capacity.zip(*sufficient).map(|(capacity, factor)| capacity * factor);
-        let refusal = Refusal::ClientHost { host, why: *why, sufficient };
+        let sufficient =
+            capacity.zip(*sufficient).map(|(capacity, factor)| three_digits_up(capacity * factor));
+        let refusal = Refusal::ClientHost { host, alone: *alone, why: *why, sufficient };
         let remedy = sufficient
             .map(|network| Remedy::HostNetwork { host: host.clone(), network_bytes_per_s: network });
         let PlanningWorkload { name, slo, .. } = &self.instance.workloads[workload];
@@ -208,6 +210,12 @@ impl PlannedCluster {
             members.map(|workload| workload.on_class[server.class].mean_rate[stage]).sum()
         })
     }
+}
+
+/// The number with three digits that is not below a positive one: what is printed is not less than what was found.
+fn three_digits_up(value: f64) -> f64 {
+    let unit = 10f64.powf(value.log10().floor() - 2.0);
+    (value / unit * (1.0 - f64::EPSILON)).ceil() * unit
 }
 
 #[cfg(test)]
