@@ -43,6 +43,8 @@ fn main() -> ExitCode {
     let done = match args[..] {
         ["ci"] => ci::all(),
         ["ci", step] => ci::one(step),
+        // Cargo's runner of the step `test`.
+        ["run-test", program, ref args @ ..] => ci::run_test_program(program, args),
         ["tidy"] => tidy::run(),
         ["tidy", "--counts"] => tidy::print_counts(),
         ["report"] => report::run(&workspace::root()),

@@ -1,11 +1,15 @@
 //! The steps of CI, the quickest to fail first. Tests come last, so that the end of the log shows their results and
 //! what was skipped.
 
+mod test_programs;
+
 use crate::tidy;
 use crate::workspace::root;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
+use test_programs::BesidePrograms;
+pub(crate) use test_programs::run_one as run_test_program;
 
 /// Tests that a step did not run, with the reason.
 type Skips = Vec<String>;
@@ -44,10 +48,6 @@ const FUZZ_MANIFEST: &str = "tools/fuzz/Cargo.toml";
 /// Property tests draw the same cases in every run of CI, so that it judges the change and not the draw;
 /// plain `cargo test` draws new ones.
 const PROPERTY_SEED: &str = "PROPTEST_RNG_SEED";
-
-/// Ends a test program that hangs, many times later than the slowest one takes: the others still run, and it is named.
-const TEST_RUNNER: &str =
-    r#"target.'cfg(all())'.runner = ["timeout", "--foreground", "--verbose", "--kill-after=10s", "15m"]"#;
 
 /// Runs all steps and stops at the first that fails.
 pub(crate) fn all() -> Result<(), String> {
@@ -143,9 +143,9 @@ fn finish(mut command: Command) -> Result<Skips, String> {
 }
 
 /// Programs and the Debian packages that have them, a line each.
-const PROGRAMS: &str = include_str!("../../../programs.txt");
+const PROGRAMS: &str = include_str!("../../../../programs.txt");
 /// The same for the tests of `schedule/bindings/`, which take more space.
-const BINDINGS_PROGRAMS: &str = include_str!("../../../schedule/bindings/programs.txt");
+const BINDINGS_PROGRAMS: &str = include_str!("../../../../schedule/bindings/programs.txt");
 
 /// Installs missing programs that tests run, as root with Debian's packages. Without them the tests are skipped. Programs of
 /// the bindings are only named, because they are large.
@@ -253,11 +253,22 @@ fn is_out_of_reach(said: &str) -> bool {
     ["failed to download", "offline mode", "directory source"].iter().any(|sign| said.contains(sign))
 }
 
+/// Optimisation of the step `demo` where `CI` is set: it asks whether the command works, and not how fast.
+const QUICKLY_BUILT: [(&str, &str); 3] = [
+    ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
+    ("CARGO_PROFILE_RELEASE_DEBUG", "false"),
+];
+
 /// Runs the demo as the README shows it, in a temporary folder.
 fn demo() -> Result<Skips, String> {
     let folder = std::env::temp_dir().join(format!("tailwright-ci-demo-{}", std::process::id()));
     let shown = folder.display().to_string();
-    let done = finish(cargo(&["run", "--release", "--", "demo", "--dir", &shown]));
+    let mut command = cargo(&["run", "--release", "--", "demo", "--dir", &shown]);
+    if std::env::var_os("CI").is_some() {
+        command.envs(QUICKLY_BUILT);
+    }
+    let done = finish(command);
     // A folder that cannot be removed stays in the temporary directory.
     let _ = std::fs::remove_dir_all(&folder);
     done
@@ -265,7 +276,9 @@ fn demo() -> Result<Skips, String> {
 
 /// Runs all tests. Passes their output on and keeps the lines about skipped tests.
 fn test() -> Result<Skips, String> {
-    let mut command = cargo(&["test", "--config", TEST_RUNNER, "--workspace", "--no-fail-fast"]);
+    let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
+    let beside = BesidePrograms::new()?;
+    beside.start_from(&mut command)?;
     if std::env::var_os(PROPERTY_SEED).is_none() {
         command.env(PROPERTY_SEED, "1");
     }
@@ -280,11 +293,18 @@ fn test() -> Result<Skips, String> {
         }
     }
     let status = child.wait().map_err(|error| format!("cargo test: {error}"))?;
-    if status.success() {
+    let (said, failed) = beside.finish()?;
+    skips.extend(said.lines().filter_map(|line| line.strip_prefix(SKIP_MARK)).map(str::to_owned));
+    if status.success() && failed.is_empty() {
         return Ok(skips);
     }
     report_skips(&skips);
-    Err(format!("cargo test --workspace --no-fail-fast: {status}"))
+    let beside = if failed.is_empty() {
+        String::new()
+    } else {
+        format!("; beside others failed {}", failed.join(", "))
+    };
+    Err(format!("cargo test --workspace --no-fail-fast: {status}{beside}"))
 }
 
 #[cfg(test)]
