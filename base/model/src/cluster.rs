@@ -1,6 +1,7 @@
 //! The cluster that a user describes: classes of servers, and the workloads that want to be placed on them.
 
 use crate::Slo;
+use crate::slo::{Objective, SloList};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -124,31 +125,71 @@ fn default_proxy() -> Nanos {
 /// Frame of an Ethernet with its header: `apply` makes shaped devices send nothing larger.
 pub const FRAME: Bytes = Bytes(1514);
 
-/// A workload that asks for a guarantee.
+/// A workload that asks for a guarantee. In the file, `slo` is one SLO or a list of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "WorkloadDocument", into = "WorkloadDocument")]
 pub struct WorkloadSpec {
     /// The name, which no other workload has.
     pub name: String,
     /// Representative request trace, relative to the cluster file.
     pub trace: PathBuf,
-    /// Promised latency.
+    /// Promised latency of all requests.
     pub slo: Slo,
+    /// Other SLOs that it asks for.
+    pub further_slos: Vec<Objective>,
     /// Bytes that it stores on its server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Bytes>,
     /// Servers that it may be on, each by its name, its class or a `label=value`; any server if empty.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on: Vec<String>,
     /// Group of workloads no two of which share a server or a failure domain.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub apart: Option<String>,
     /// Group of workloads that are all on the same server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub together: Option<String>,
     /// Name of the host from which its requests come.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+}
+
+/// A workload as the file has it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename = "WorkloadSpec")]
+struct WorkloadDocument {
+    name: String,
+    trace: PathBuf,
+    slo: SloList,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    size: Option<Bytes>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    on: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    apart: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    together: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+}
+
+impl From<WorkloadDocument> for WorkloadSpec {
+    fn from(document: WorkloadDocument) -> Self {
+        let WorkloadDocument { name, trace, slo, size, on, apart, together, host } = document;
+        let SloList { first, further } = slo;
+        Self { name, trace, slo: first, further_slos: further, size, on, apart, together, host }
+    }
+}
+
+impl From<WorkloadSpec> for WorkloadDocument {
+    fn from(spec: WorkloadSpec) -> Self {
+        let WorkloadSpec { name, trace, slo, further_slos, size, on, apart, together, host } = spec;
+        Self {
+            name,
+            trace,
+            slo: SloList { first: slo, further: further_slos },
+            size,
+            on,
+            apart,
+            together,
+            host,
+        }
+    }
 }
 
 impl WorkloadSpec {
@@ -158,6 +199,7 @@ impl WorkloadSpec {
             name: name.into(),
             trace,
             slo,
+            further_slos: Vec::new(),
             size: None,
             on: Vec::new(),
             apart: None,

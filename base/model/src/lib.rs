@@ -28,10 +28,10 @@ pub use name::{NAME_EXPECTED, is_usable_name};
 pub use observations::{Observation, Observations, RequestOutcome};
 pub use policy::{
     CHANNELS_MAX, Condition, ConditionDifference, ConditionRow, ConditionUnit, ConditionValue, LINK_BURST_S,
-    PRIORITY_LEVELS, Policy, PolicyClient, PolicyError, PolicyHost, PolicyPlacement, PolicyServer,
+    PRIORITY_LEVELS, Policy, PolicyClient, PolicyError, PolicyHost, PolicyPlacement, PolicyServer, PolicySlo,
     PolicyWorkload, RateLimit, Safety, ServerConditions, ServerEnforcement, StageLimit, UnsafeDirection,
 };
 pub use request::{Op, Request};
-pub use slo::Slo;
+pub use slo::{Objective, Slo};
 pub use stage::{PerStage, Stage};
 pub use verdict::Verdict;

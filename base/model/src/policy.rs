@@ -16,14 +16,16 @@ pub use conditions::{
 pub use enforcement::{CHANNELS_MAX, LINK_BURST_S, ServerEnforcement};
 pub use error::PolicyError;
 pub(crate) use error::{POLICY_FORMAT, POLICY_VERSION};
-use error::{READ_VERSIONS, UNVERSIONED_FORMAT, VERSION_WITH_HOSTS, VERSION_WITHOUT_ALLOWANCES};
+use error::{
+    READ_VERSIONS, UNVERSIONED_FORMAT, VERSION_WITH_HOSTS, VERSION_WITH_SLOS, VERSION_WITHOUT_ALLOWANCES,
+};
 pub use limit::{RateLimit, StageLimit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use workload::PolicyWorkloadDocument;
-pub use workload::{PolicyClient, PolicyHost, PolicyPlacement, PolicyServer, PolicyWorkload};
+pub use workload::{PolicyClient, PolicyHost, PolicyPlacement, PolicyServer, PolicySlo, PolicyWorkload};
 
 /// Number of priority levels of workloads: HTB has eight, and the last is for traffic without a workload.
 pub const PRIORITY_LEVELS: usize = 7;
@@ -191,10 +193,15 @@ struct PolicyDocument {
     workloads: Vec<PolicyWorkloadDocument>,
 }
 
+fn has_further_slos(workloads: &[PolicyWorkload]) -> bool {
+    workloads.iter().any(|workload| !workload.further_slos.is_empty())
+}
+
 impl From<Policy> for PolicyDocument {
     fn from(policy: Policy) -> Self {
         let version = match policy {
             Policy { is_of_version_1: true, .. } => VERSION_WITHOUT_ALLOWANCES,
+            Policy { ref workloads, .. } if has_further_slos(workloads) => VERSION_WITH_SLOS,
             Policy { ref hosts, .. } if !hosts.is_empty() => VERSION_WITH_HOSTS,
             _ => POLICY_VERSION,
         };
@@ -221,8 +228,11 @@ impl TryFrom<PolicyDocument> for Policy {
         for workload in workloads {
             sound.push(workload.try_into()?);
         }
-        if !hosts.is_empty() && version != Some(VERSION_WITH_HOSTS) {
+        if !hosts.is_empty() && version < Some(VERSION_WITH_HOSTS) {
             return Err(PolicyError::HostsBeforeVersion4);
+        }
+        if has_further_slos(&sound) && version < Some(VERSION_WITH_SLOS) {
+            return Err(PolicyError::SlosBeforeVersion5);
         }
         let policy = Self::with_hosts(policy_name, servers, hosts, sound)?;
         let mut limits = policy.workloads.iter().flat_map(|workload| &workload.limits);
@@ -320,15 +330,15 @@ mod tests {
             ("{".to_owned(), "not a policy: EOF while parsing an object at line 1 column 1"),
             (
                 text.replace("tailwright.policy", "tailwright.other"),
-                "the format is 'tailwright.other', version 3, expected 'tailwright.policy', version 1, 2, 3 or 4",
+                "the format is 'tailwright.other', version 3, expected 'tailwright.policy', version 1, 2, 3, 4 or 5",
             ),
             (
                 text.replace("\"version\":3,", ""),
-                "the format is 'tailwright.policy', expected 'tailwright.policy', version 1, 2, 3 or 4",
+                "the format is 'tailwright.policy', expected 'tailwright.policy', version 1, 2, 3, 4 or 5",
             ),
             (
-                text.replace("\"version\":3,", "\"version\":5,"),
-                "the format is 'tailwright.policy', version 5, expected 'tailwright.policy', version 1, 2, 3 or 4",
+                text.replace("\"version\":3,", "\"version\":6,"),
+                "the format is 'tailwright.policy', version 6, expected 'tailwright.policy', version 1, 2, 3, 4 or 5",
             ),
             (serde_json::to_string(&repeated).unwrap(), "workload 'a' is given twice"),
             (serde_json::to_string(&servers).unwrap(), "server 'ssd-1' is given twice"),
@@ -547,6 +557,28 @@ mod tests {
                 "\"hosts\":[{\"name\":\"app\",\"network_bytes_per_s\":1},",
                 "host 'app' is given twice",
             ),
+        ] {
+            assert_refused(&text, from, to, said);
+        }
+    }
+
+    #[test]
+    fn several_slos_are_written_read_and_checked() {
+        let further =
+            ["99.9% of reads < 50ms", "50% < 5ms"].map(|slo| slo.parse::<crate::Objective>().unwrap());
+        let further = [(further[0], Some(0.03125)), (further[1], None)]
+            .map(|(slo, bound_s)| PolicySlo { slo, bound_s });
+        let Policy { policy_name, servers, mut workloads, .. } = policy();
+        workloads[0] = workloads[0].clone().with_further_slos(further.to_vec());
+        assert_eq!(workloads[0].objectives().count(), 3);
+        let several = Policy::new(policy_name, servers, workloads).unwrap();
+        let text = serde_json::to_string(&several).unwrap();
+        assert!(text.contains("\"version\":5"), "{text}");
+        assert_eq!(Policy::from_json(&text).unwrap(), several);
+        for (from, to, said) in [
+            ("\"version\":5", "\"version\":4", "a workload has several SLOs, expected version 5"),
+            ("\"bound_s\":0.03125", "\"bound_s\":-1", "further_slos[0]: bound_s is -1"),
+            ("50% < 5ms", "50% of all < 5ms", "'of reads' or 'of writes'"),
         ] {
             assert_refused(&text, from, to, said);
         }

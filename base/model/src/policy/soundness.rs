@@ -138,6 +138,11 @@ fn check_workload(workload: &PolicyWorkload, network: Option<f64>) -> Result<(),
     if let Some(bound) = workload.bound_s {
         check_number(&owner, "bound_s", bound, NOT_NEGATIVE)?;
     }
+    for (number, further) in workload.further_slos.iter().enumerate() {
+        if let Some(bound) = further.bound_s {
+            check_number(&format!("{owner}: further_slos[{number}]"), "bound_s", bound, NOT_NEGATIVE)?;
+        }
+    }
     if let Some(seconds) = workload.largest_request {
         check_number(&owner, "largest_request", seconds, DURATION)?;
     }

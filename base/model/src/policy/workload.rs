@@ -3,7 +3,7 @@
 use super::enforcement::ServerEnforcement;
 use super::error::{PolicyError, ROUNDING};
 use super::limit::StageLimit;
-use crate::{PerStage, Slo, Stage};
+use crate::{Objective, PerStage, Slo, Stage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,15 @@ pub struct PolicyClient {
     pub answer_delay_s: f64,
 }
 
+/// An SLO beside the first one of a workload, and what is promised.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PolicySlo {
+    /// The SLO; its latency is at most 1e9 s.
+    pub slo: Objective,
+    /// Guaranteed latency of the requests that it is about, seconds, when admitted; never above that of the SLO.
+    pub bound_s: Option<f64>,
+}
+
 /// Server, priority and limits of one workload.
 ///
 /// A policy file has the SLO three times, as text and as the two numbers in it; the text is
@@ -71,6 +80,8 @@ pub struct PolicyWorkload {
     pub slo: Slo,
     /// Guaranteed latency, seconds, when admitted; never above that of the SLO.
     pub bound_s: Option<f64>,
+    /// Other SLOs of all its requests, or of its reads or writes.
+    pub further_slos: Vec<PolicySlo>,
     /// Token buckets by stage when admitted, none otherwise.
     pub limits: Vec<StageLimit>,
     /// Place on the links of its clients' host, when admitted, if the bound counts them.
@@ -112,6 +123,7 @@ impl PolicyWorkload {
             priority_by_stage: differ.then_some(priorities),
             slo,
             bound_s: placement.bound_s,
+            further_slos: Vec::new(),
             limits: placement.limits,
             client: None,
             largest_request: None,
@@ -139,6 +151,18 @@ impl PolicyWorkload {
         Self { client, ..self }
     }
 
+    /// Adds SLOs beside the first one.
+    #[must_use]
+    pub fn with_further_slos(self, further_slos: Vec<PolicySlo>) -> Self {
+        Self { further_slos, ..self }
+    }
+
+    /// Returns all SLOs with what is promised, the first one first.
+    pub fn objectives(&self) -> impl Iterator<Item = PolicySlo> {
+        let first = PolicySlo { slo: self.slo.into(), bound_s: self.bound_s };
+        std::iter::once(first).chain(self.further_slos.iter().copied())
+    }
+
     /// Returns the token buckets that apply where requests or answers enter the network: those of the server and those of
     /// the client host.
     pub fn limits_at(&self, stage: Stage) -> impl Iterator<Item = &StageLimit> {
@@ -156,6 +180,7 @@ impl PolicyWorkload {
             priority_by_stage: None,
             slo,
             bound_s: None,
+            further_slos: Vec::new(),
             limits: Vec::new(),
             client: None,
             largest_request: None,
@@ -188,6 +213,9 @@ pub(super) struct PolicyWorkloadDocument {
     slo_s: f64,
     /// The guaranteed latency, seconds, when admitted.
     bound_s: Option<f64>,
+    /// Other SLOs of all its requests, or of its reads or writes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    further_slos: Vec<PolicySlo>,
     /// Token buckets by stage when admitted, none otherwise.
     limits: Vec<StageLimit>,
     /// Place on the links of its clients' host, when admitted, if the bound counts them.
@@ -219,6 +247,7 @@ impl From<PolicyWorkload> for PolicyWorkloadDocument {
             slo_percentile: slo.percentile.percent(),
             slo_s: slo.latency.0,
             bound_s: workload.bound_s,
+            further_slos: workload.further_slos,
             limits: workload.limits,
             client: workload.client,
             largest_request: workload.largest_request,
@@ -242,6 +271,7 @@ impl TryFrom<PolicyWorkloadDocument> for PolicyWorkload {
             priority_by_stage: document.priority_by_stage,
             slo: document.slo,
             bound_s: document.bound_s,
+            further_slos: document.further_slos,
             limits: document.limits,
             client: document.client,
             largest_request: document.largest_request,
