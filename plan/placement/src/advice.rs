@@ -46,6 +46,8 @@ pub enum SuggestedChange {
     Latency {
         /// The least latency that can be promised, seconds (rounded up to three digits).
         slo: f64,
+        /// Factor on the latencies of all its SLOs, rounded up to three digits, if it has several; `slo` is then the first.
+        factor: Option<f64>,
         /// The server it would join, by its number in the placement; `None` for an empty one.
         server: Option<usize>,
     },
@@ -215,7 +217,7 @@ pub fn place_refused(
     workload: usize,
 ) -> Option<RefusedPlace> {
     let advisor = Advisor::new(problem, method, placement, workload);
-    let SuggestedChange::Latency { slo, server: number } = advisor.looser_slo()? else { return None };
+    let SuggestedChange::Latency { slo, server: number, .. } = advisor.looser_slo()? else { return None };
     let problem = problem.with_slo(workload, slo);
     let joins = unplaced_unit(&problem.rules, placement, workload);
     let candidates = candidates(&problem, &problem.rules, placement, &joins);
@@ -321,9 +323,13 @@ impl Advisor {
             if self.first_fitting_slo(middle).is_some() { high = middle } else { low = middle }
         }
         // Rounding up may cross another workload's SLO and change the order: ask once more.
-        for slo in [three_digits(high, f64::ceil), high] {
+        let is_one = self.problem.further_slos(self.workload).is_empty();
+        let factor = three_digits(high / asked, f64::ceil);
+        let rounded = if is_one { three_digits(high, f64::ceil) } else { asked * factor };
+        for (slo, factor) in [(rounded, factor), (high, high / asked)] {
             if let Some(candidate) = self.first_fitting_slo(slo) {
-                return Some(SuggestedChange::Latency { slo, server: candidate.server });
+                let factor = (!is_one).then_some(factor);
+                return Some(SuggestedChange::Latency { slo, factor, server: candidate.server });
             }
         }
         None

@@ -17,7 +17,7 @@ pub(crate) struct PriorityLevel {
 }
 
 /// Groups workloads into priorities by SLO, tightest first (thesis §5.2.1). Level 0 is served first; equal
-/// SLOs share a level. If a server of the class has fewer levels, those with the closest budgets are merged.
+/// SLOs share a level. Of several SLOs, the tightest counts. If a server of the class has fewer levels, those with the closest budgets are merged.
 pub(crate) fn priority_levels(
     problem: &PlanningProblem,
     class: usize,
@@ -37,7 +37,7 @@ pub(crate) fn priority_levels(
 
 /// As [`priority_levels`], with one level per distinct SLO.
 fn levels_by_slo(problem: &PlanningProblem, class: usize, members: &[usize]) -> Vec<PriorityLevel> {
-    let slo = |w: usize| problem.workloads[w].slo.latency.0;
+    let slo = |w: usize| problem.latency_asked(w, class);
     let mut sorted = members.to_vec();
     // Stable, so equal SLOs keep the order of placement.
     sorted.sort_by(|&a, &b| slo(a).total_cmp(&slo(b)));

@@ -57,6 +57,8 @@ pub use placement::{
     place_first_fit, place_whole_curves, servers_to_survive, survive,
 };
 pub use prioritise::{LatencyOracle, Prioritisation, prioritise};
-pub use problem::{PlanningClass, PlanningProblem, PlanningProblemError, PlanningWorkload, WorkloadOnClass};
+pub use problem::{
+    FurtherSlo, PlanningClass, PlanningProblem, PlanningProblemError, PlanningWorkload, WorkloadOnClass,
+};
 pub use rules::{ClassRule, ExcludedServers, PlacementRules, RuleKind, ServerNumbers, WorkloadRule};
 pub use server::{Guarantee, LoadShare, PlannedServer};

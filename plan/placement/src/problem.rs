@@ -5,7 +5,7 @@
 use crate::client_place::ClientPlace;
 use crate::rules::PlacementRules;
 use calculus::{ArrivalCurve, EnforcedClass, round_up};
-use model::{PerStage, Slo, Stage};
+use model::{Objective, PerStage, Slo, Stage};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -126,6 +126,40 @@ impl PlanningWorkload {
     }
 }
 
+/// An SLO of a workload beside the first one, which is about all its requests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FurtherSlo {
+    /// The SLO.
+    pub slo: Objective,
+    /// Time by which the idle storage stack answers the requests that it is about sooner than the slowest of the
+    /// workload, seconds by class; 0 or more.
+    pub shorter_by: Vec<f64>,
+}
+
+impl FurtherSlo {
+    /// Returns the latency that it asks for, seconds.
+    pub fn latency(&self) -> f64 {
+        self.slo.slo.latency.0
+    }
+
+    /// Returns the guaranteed latency of the requests that it is about, seconds, from that of all on a class.
+    pub fn bound(&self, class: usize, total: f64) -> f64 {
+        let shorter_by = self.shorter_by[class];
+        if shorter_by > 0.0 { round_up(total - shorter_by) } else { total }
+    }
+}
+
+/// The SLO of a workload that leaves the least of a guarantee on a class.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TightestSlo {
+    /// Its latency, seconds.
+    pub(crate) latency: f64,
+    /// Time by which its requests are answered sooner than the slowest of the workload, seconds.
+    pub(crate) shorter_by: f64,
+    /// The latency of all requests that it asks for, seconds.
+    pub(crate) asked: f64,
+}
+
 /// Servers and workloads, and how far capacities and SLOs may be used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanningProblem {
@@ -145,7 +179,9 @@ pub struct PlanningProblem {
     pub clients: Vec<ClientPlace>,
     /// The hosts that shape links.
     shapers: LinkShapers,
-    /// The curves cut to the bursts that the workload's own SLO allows, by class and then workload.
+    /// SLOs of workloads beside the first one, by workload; empty if there are none.
+    further: Vec<Vec<FurtherSlo>>,
+    /// The curves cut to the bursts that the workload's own SLOs allow, by class and then workload.
     relevant_curves: Vec<Vec<PerStage<ArrivalCurve>>>,
 }
 
@@ -217,6 +253,7 @@ impl PlanningProblem {
             rules,
             clients: Vec::new(),
             shapers: LinkShapers::BothLinks,
+            further: Vec::new(),
             relevant_curves: Vec::new(),
         };
         problem.cut_all_curves();
@@ -242,6 +279,61 @@ impl PlanningProblem {
         self.shapers = LinkShapers::Server;
         self.cut_all_curves();
         self
+    }
+
+    /// The problem with SLOs beside the first one, a list for each workload.
+    ///
+    /// # Panics
+    /// When there is not one list for each workload, or an SLO does not have a value for each class.
+    #[must_use]
+    pub fn with_further_slos(mut self, further: Vec<Vec<FurtherSlo>>) -> Self {
+        assert_eq!(further.len(), self.workloads.len(), "one list per workload");
+        let is_by_class = |slo: &FurtherSlo| slo.shorter_by.len() == self.classes.len();
+        assert!(further.iter().flatten().all(is_by_class), "one value per class");
+        if further.iter().all(Vec::is_empty) {
+            return self;
+        }
+        self.further = further;
+        self.cut_all_curves();
+        self
+    }
+
+    /// Returns the SLOs of a workload beside the first one.
+    pub fn further_slos(&self, workload: usize) -> &[FurtherSlo] {
+        self.further.get(workload).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the longest guarantee of all requests of a workload on a class with which every SLO of the workload
+    /// holds, seconds, before [`Self::slo_factor`]: its SLO if it has one only.
+    pub fn latency_asked(&self, workload: usize, class: usize) -> f64 {
+        self.tightest_slo(workload, class).asked
+    }
+
+    /// Returns the least [`Self::latency_asked`] of a workload over all classes, seconds.
+    pub fn least_latency_asked(&self, workload: usize) -> f64 {
+        let by_class = (0..self.classes.len()).map(|class| self.latency_asked(workload, class));
+        by_class.fold(self.workloads[workload].slo.latency.0, f64::min)
+    }
+
+    /// Returns the SLO of a workload that decides [`Self::latency_asked`] on a class.
+    pub(crate) fn tightest_slo(&self, workload: usize, class: usize) -> TightestSlo {
+        let latency = self.workloads[workload].slo.latency.0;
+        let mut tightest = TightestSlo { latency, shorter_by: 0.0, asked: latency };
+        for further in self.further_slos(workload) {
+            let shorter_by = further.shorter_by[class];
+            let asked = further.latency() + shorter_by / self.slo_factor;
+            if asked < tightest.asked {
+                tightest = TightestSlo { latency: further.latency(), shorter_by, asked };
+            }
+        }
+        tightest
+    }
+
+    /// Returns the largest share of an SLO of a workload that a guarantee for all its requests on a class takes.
+    pub fn share_of_slos(&self, workload: usize, class: usize, total: f64) -> f64 {
+        let further = self.further_slos(workload).iter();
+        let further = further.map(|slo| slo.bound(class, total) / slo.latency());
+        further.fold(total / self.workloads[workload].slo.latency.0, f64::max)
     }
 
     /// The problem without what its workloads wait on the links of their hosts: servers are no worse there.
@@ -360,6 +452,9 @@ impl PlanningProblem {
         for workload in &mut changed.workloads {
             workload.on_class = vec![workload.on_class[class].clone()];
         }
+        for slo in changed.further.iter_mut().flatten() {
+            slo.shorter_by = vec![slo.shorter_by[class]];
+        }
         changed.rules = changed.rules.on_one_class(class, count);
         changed
     }
@@ -376,15 +471,20 @@ impl PlanningProblem {
             workloads: workloads.iter().map(|&w| self.workloads[w].clone()).collect(),
             rules: PlacementRules::default(),
             clients: workloads.iter().filter_map(|&w| self.clients.get(w).cloned()).collect(),
+            further: workloads.iter().filter_map(|&w| self.further.get(w).cloned()).collect(),
             relevant_curves,
             ..*self
         }
     }
 
-    /// The problem with another latency in one workload's SLO, seconds (positive).
+    /// The problem with another latency in one workload's SLO, seconds (positive). Its further SLOs change by the same
+    /// factor.
     pub(crate) fn with_slo(&self, workload: usize, latency: f64) -> Self {
         let mut changed = self.clone();
-        changed.workloads[workload].slo.latency.0 = latency;
+        let asked = std::mem::replace(&mut changed.workloads[workload].slo.latency.0, latency);
+        for slo in changed.further.get_mut(workload).into_iter().flatten() {
+            slo.slo.slo.latency.0 *= latency / asked;
+        }
         changed.with_curves_cut_again(workload)
     }
 
@@ -422,10 +522,10 @@ impl PlanningProblem {
         &self.relevant_curves[class][workload]
     }
 
-    /// Returns the part of a workload's SLO left for queueing on a class, seconds; negative if an idle server
+    /// Returns the part of a workload's SLOs left for queueing on a class, seconds; negative if an idle server
     /// already exceeds the SLO.
     pub fn budget(&self, workload: usize, class: usize) -> f64 {
-        self.workloads[workload].slo.latency.0 * self.slo_factor - self.time_on_idle_server(workload, class)
+        self.latency_asked(workload, class) * self.slo_factor - self.time_on_idle_server(workload, class)
     }
 
     /// Returns the time of a workload's largest request on an idle server beyond its share of the device, seconds: the

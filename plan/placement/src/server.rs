@@ -249,7 +249,7 @@ impl PlannedServer {
 
     /// Checks everything that is promised, from scratch: every workload's traffic passes its limiters in
     /// the time counted for it, no stage is overloaded (Eq. 5.4), no bucket of a link loses tokens while its workload
-    /// waits, every bound is within its SLO (Eq. 5.5).
+    /// waits, every bound is within its SLO or SLOs (Eq. 5.5).
     ///
     /// # Errors
     /// When something fails: an overloaded stage, or the SLO that is exceeded by the largest factor.
@@ -277,7 +277,7 @@ impl PlannedServer {
             let loses_tokens =
                 |it: &LinkLoad| it.loses_tokens || it.held_up > problem.hold_up_max(it.workload);
             if let Some(member) = loads.iter().find(|it| loses_tokens(it) && is_promised(it.workload)) {
-                let slo = problem.workloads[member.workload].slo.latency.0;
+                let slo = problem.tightest_slo(member.workload, self.class).latency;
                 return Err(FitRefusal::Latency { slo, ratio: f64::INFINITY, stage });
             }
         }
@@ -285,7 +285,7 @@ impl PlannedServer {
             for (&workload, limits) in self.members.iter().zip(&self.limits).filter(|(w, _)| is_promised(**w))
             {
                 if limits[stage].burst < limits[stage].rate * problem.held_up_elsewhere(workload) {
-                    let slo = problem.workloads[workload].slo.latency.0;
+                    let slo = problem.tightest_slo(workload, self.class).latency;
                     return Err(FitRefusal::Latency { slo, ratio: f64::INFINITY, stage });
                 }
             }
@@ -293,10 +293,13 @@ impl PlannedServer {
         let mut worst_ratio = ROUNDING;
         let mut worst = None;
         for guarantee in self.guarantees(problem).into_iter().filter(|it| is_promised(it.workload)) {
-            let slo = problem.workloads[guarantee.workload].slo.latency.0;
-            let ratio = guarantee.total / (slo * problem.slo_factor);
+            let tightest = problem.tightest_slo(guarantee.workload, self.class);
+            let ratio = guarantee.total / (tightest.asked * problem.slo_factor);
             if is_above(ratio, worst_ratio) {
                 worst_ratio = ratio;
+                let slo = tightest.latency;
+                // The share of the SLO itself: only equal to that of what it asks of all requests if it is about all.
+                let ratio = (guarantee.total - tightest.shorter_by) / (slo * problem.slo_factor);
                 worst = Some(FitRefusal::Latency { slo, ratio, stage: guarantee.slowest_stage() });
             }
         }

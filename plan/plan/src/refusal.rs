@@ -40,7 +40,13 @@ pub enum Remedy {
         server: Option<String>,
     },
     /// A longer latency in its SLO, seconds.
-    Slo { slo_s: f64, server: Option<String> },
+    Slo {
+        slo_s: f64,
+        /// Factor on the latency of each of its SLOs, if it has several; `slo_s` is then that of the first.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        factor: Option<f64>,
+        server: Option<String>,
+    },
     /// Its load multiplied by this factor.
     Load { factor: f64, server: Option<String> },
     /// One rule of the cluster file less on where it may go: `on`, `apart` or `together`.
@@ -73,7 +79,9 @@ impl Remedy {
                 packet_bytes: inputs.packet,
                 server: server.map(name),
             },
-            SuggestedChange::Latency { slo, server } => Self::Slo { slo_s: *slo, server: server.map(name) },
+            SuggestedChange::Latency { slo, factor, server } => {
+                Self::Slo { slo_s: *slo, factor: *factor, server: server.map(name) }
+            }
             SuggestedChange::Load { factor, server } => {
                 Self::Load { factor: *factor, server: server.map(name) }
             }
@@ -103,7 +111,10 @@ impl Remedy {
                 let inputs: Vec<String> = request.into_iter().chain(packet).collect();
                 format!("{} of class '{class}' ({})", inputs.join(" and "), at(server))
             }
-            Self::Slo { slo_s, server } => {
+            Self::Slo { factor: Some(factor), server, .. } => {
+                format!("SLOs {} times as long ({})", amount(*factor), at(server))
+            }
+            Self::Slo { slo_s, server, .. } => {
                 format!("an SLO of {percentile} < {} ({})", time(*slo_s), at(server))
             }
             Self::Load { factor, server } => format!("{} of its load ({})", percent(*factor), at(server)),

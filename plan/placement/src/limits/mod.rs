@@ -70,12 +70,13 @@ fn check_base_latency(problem: &PlanningProblem, class: usize, members: &[usize]
     let blocking: f64 = begun.iter().map(|(_, work)| work).sum();
     match members.iter().find(|&&w| problem.budget(w, class) <= blocking) {
         Some(&w) => {
-            let storage = problem.base_latency(w, class);
+            let tightest = problem.tightest_slo(w, class);
+            let storage = problem.base_latency(w, class) - tightest.shorter_by;
             let links = problem.client_delay(w);
             let own = problem.classes[class].enforced;
             let own = own.map_or(0.0, |enforced| enforced.own_time(problem.largest_request(w, class)));
             let terms = IdleTerms { storage, links, own, begun };
-            Err(FitRefusal::BaseLatency { slo: problem.workloads[w].slo.latency.0, terms })
+            Err(FitRefusal::BaseLatency { slo: tightest.latency, terms })
         }
         None => Ok(()),
     }

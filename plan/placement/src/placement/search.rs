@@ -113,7 +113,7 @@ pub(super) fn orders(problem: &PlanningProblem, sizes: &[f64]) -> Vec<Vec<usize>
 }
 
 fn orders_without_rules(problem: &PlanningProblem, sizes: &[f64]) -> Vec<Vec<usize>> {
-    let slos: Vec<f64> = problem.workloads.iter().map(|workload| workload.slo.latency.0).collect();
+    let slos: Vec<f64> = (0..problem.workloads.len()).map(|w| problem.least_latency_asked(w)).collect();
     let count = slos.len();
     vec![
         sorted_by_key(count, |_| (0.0, 0.0)),

@@ -172,7 +172,7 @@ proptest! {
                         let placed = place_first_fit(&larger, LimitMethod::Exact, &given(&problem), false);
                         prop_assert!(placed.refused.iter().all(|other| other.workload != refusal.workload));
                     }
-                    SuggestedChange::Latency { slo, server } => {
+                    SuggestedChange::Latency { slo, server, .. } => {
                         prop_assert!(fits(&problem.with_slo(refusal.workload, slo), server));
                         prop_assert!(slo > problem.workloads[refusal.workload].slo.latency.0);
                     }

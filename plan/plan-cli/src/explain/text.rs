@@ -164,7 +164,24 @@ fn terms(derivation: &GuaranteeDerivation) -> String {
     table.row(vec!["bound".into(), "sum".into(), ms(derivation.bound_s)]);
     table.row(vec!["SLO".into(), derivation.slo.to_string(), ms(derivation.slo_s)]);
     table.row(vec!["slack".into(), String::new(), ms(derivation.slack_s)]);
-    format!("{}\n", table.answered_by(&["ms"]).render())
+    format!("{}\n{}", table.answered_by(&["ms"]).render(), objectives(derivation))
+}
+
+/// The bounds of several SLOs; empty if there is one only.
+fn objectives(derivation: &GuaranteeDerivation) -> String {
+    if derivation.objectives.is_empty() {
+        return String::new();
+    }
+    let columns = [("SLO", Align::Left), ("bound ms", Align::Right), ("slack ms", Align::Right)];
+    let mut table = TextTable::new(&columns);
+    for objective in &derivation.objectives {
+        table.row(vec![objective.slo.to_string(), ms(objective.bound_s), ms(objective.slack_s)]);
+    }
+    format!(
+        "It has several SLOs. The bound of reads or writes alone differs from that of all by the idle storage, whose latency \
+         is known by direction:\n\n{}\n",
+        table.answered_by(&["bound ms", "slack ms"]).render()
+    )
 }
 
 /// The chosen limits against the r-b curves.

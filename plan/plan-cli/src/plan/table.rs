@@ -4,7 +4,7 @@ use cli::terminal::{Align, TextTable};
 use model::Stage;
 use operation::text::{by_stage, percent, time};
 use plan::RefusedWorkload;
-use plan::planning::{PlannedCluster, WorkloadPlace};
+use plan::planning::{ObjectiveBound, PlannedCluster, WorkloadPlace};
 use units::plural;
 
 /// Beyond this number of workloads, servers are shown as one line each.
@@ -32,8 +32,15 @@ fn workloads(planned: &PlannedCluster) -> String {
     for number in 0..planned.placement.servers.len() {
         let mut rows = members(&places, number);
         rows.sort_by_key(|(workload, place)| (place.guarantee.priority, *workload));
-        lengths.push(rows.len());
-        rows.iter().for_each(|(workload, place)| table.row(row(planned, *workload, place)));
+        let mut length = rows.len();
+        for (workload, place) in rows {
+            table.row(row(planned, workload, place));
+            for further in planned.further_objectives(workload, place) {
+                table.row(objective_row(&further));
+                length += 1;
+            }
+        }
+        lengths.push(length);
     }
     let headings =
         (0..).zip(&planned.names).map(|(number, name)| format!("{name}: {}", load(planned, number)));
@@ -78,6 +85,16 @@ fn row(planned: &PlannedCluster, index: usize, place: &WorkloadPlace) -> Vec<Str
     ]
 }
 
+/// An SLO of a workload beside the first, below the row of the workload.
+fn objective_row(objective: &ObjectiveBound) -> Vec<String> {
+    let ObjectiveBound { slo, bound_s, slack_s } = *objective;
+    let mut cells = vec![String::new(); 8];
+    cells[2] = slo.to_string();
+    cells[3] = time(bound_s);
+    cells[4] = percent(slack_s / slo.slo.latency.0);
+    cells
+}
+
 /// Describes the load of a server in one line.
 fn load(planned: &PlannedCluster, number: usize) -> String {
     let server = &planned.placement.servers[number];
@@ -102,7 +119,7 @@ fn servers(planned: &PlannedCluster) -> String {
     let places = planned.places();
     for (number, server) in planned.placement.servers.iter().enumerate() {
         let slack = |w: usize, place: &WorkloadPlace| {
-            1.0 - place.guarantee.total / planned.instance.workloads[w].slo.latency.0
+            1.0 - planned.instance.share_of_slos(w, server.class, place.guarantee.total)
         };
         let members = members(&places, number).into_iter().map(|(w, place)| (slack(w, place), w));
         let (slack, tightest) =

@@ -1,7 +1,8 @@
 //! Device profiles of a cluster's servers.
 
 use model::{
-    LINK_BURST_S, Op, PRIORITY_LEVELS, PolicyServer, Request, ServerClass, ServerEnforcement, WorkloadSpec,
+    LINK_BURST_S, Objective, Op, PRIORITY_LEVELS, PolicyServer, Request, ServerClass, ServerEnforcement,
+    WorkloadSpec,
 };
 use operation::{Notice, ProgressObserver};
 use placement::{DeviceQueue, EnforcedClass};
@@ -149,11 +150,14 @@ pub(super) fn warn_of_percentile(
     observer: &dyn ProgressObserver,
 ) {
     let Some(known) = profile.base_latency_percentile() else { return };
-    if let Some(workload) = workloads.iter().find(|w| w.slo.percentile > known) {
+    let beyond = workloads.iter().find_map(|workload| {
+        let objectives = std::iter::once(workload.slo.into()).chain(workload.further_slos.iter().copied());
+        let mut beyond = objectives.filter(|objective: &Objective| objective.slo.percentile > known);
+        Some((&workload.name, beyond.next()?))
+    });
+    if let Some((name, objective)) = beyond {
         observer.notice(Notice::Warning(format!(
-            "workload '{}' asks for {}, but the base latency of profile '{}' is known at {known} only",
-            workload.name,
-            workload.slo,
+            "workload '{name}' asks for {objective}, but the base latency of profile '{}' is known at {known} only",
             profile.name()
         )));
     }

@@ -193,9 +193,11 @@ fn unusable_workload(cluster: &Cluster) -> Option<String> {
     if let Some((what, name)) = unusable {
         return Some(format!("{what} {name:?}: {NAME_EXPECTED}"));
     }
-    let odd = cluster.workloads.iter().find(|workload| workload.slo.percentile.is_like_a_share())?;
-    let name = &odd.name;
-    let percentile = odd.slo.percentile;
+    let objectives = cluster.workloads.iter().flat_map(|workload| {
+        let further = workload.further_slos.iter().map(|objective| objective.slo);
+        std::iter::once(workload.slo).chain(further).map(|slo| (&workload.name, slo.percentile))
+    });
+    let (name, percentile) = objectives.into_iter().find(|(_, percentile)| percentile.is_like_a_share())?;
     Some(format!(
         "workload '{name}': the percentile of its SLO is {percentile}, expected a percentage such as 99.9"
     ))

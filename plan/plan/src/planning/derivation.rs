@@ -1,7 +1,7 @@
 //! The derivation of one bound as plain data: the numbers of Eq. 5.5 for one workload.
 
 use crate::planning::solution::PlannedCluster;
-use model::{RateLimit, Stage};
+use model::{Objective, RateLimit, Stage};
 use placement::{
     ClientLinks, ClientPlace, Guarantee, LoadShare, PlannedServer, PlanningProblem, PlanningWorkload,
 };
@@ -41,8 +41,28 @@ pub struct GuaranteeDerivation {
     pub bound_s: f64,
     /// SLO less the bound, seconds.
     pub slack_s: f64,
+    /// All SLOs of the workload, that of `slo` first, if it has several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub objectives: Vec<ObjectiveBound>,
     /// Fraction of the SLO that the plan was allowed to use.
     pub slo_factor: f64,
+}
+
+/// One of several SLOs of a workload, and the bound of the requests that it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct ObjectiveBound {
+    /// The SLO.
+    pub slo: Objective,
+    /// Guaranteed latency of its requests, seconds.
+    pub bound_s: f64,
+    /// SLO less the bound, seconds.
+    pub slack_s: f64,
+}
+
+impl ObjectiveBound {
+    fn new(slo: Objective, bound_s: f64) -> Self {
+        Self { slo, bound_s, slack_s: slo.slo.latency.0 - bound_s }
+    }
 }
 
 /// Delay on the links of the host from which a workload's requests come.
@@ -161,10 +181,27 @@ pub(crate) fn derive_refused(planned: &PlannedCluster, workload: usize) -> Optio
     derivation.slo = instance.workloads[workload].slo;
     derivation.slo_s = derivation.slo.latency.0;
     derivation.slack_s = derivation.slo_s - derivation.bound_s;
+    derivation.objectives = objectives(instance, place.server.class, workload, derivation.bound_s);
     for neighbour in derivation.neighbours.iter_mut().filter(|other| other.name == derivation.workload) {
         neighbour.slo = derivation.slo;
     }
     Some(derivation)
+}
+
+/// Returns the bound of each SLO of a workload; none if it has one SLO only.
+pub(super) fn objectives(
+    instance: &PlanningProblem,
+    class: usize,
+    workload: usize,
+    total: f64,
+) -> Vec<ObjectiveBound> {
+    let further = instance.further_slos(workload);
+    if further.is_empty() {
+        return Vec::new();
+    }
+    let mut objectives = vec![ObjectiveBound::new(instance.workloads[workload].slo.into(), total)];
+    objectives.extend(further.iter().map(|it| ObjectiveBound::new(it.slo, it.bound(class, total))));
+    objectives
 }
 
 /// Derives the bound of a workload of a server with this name.
@@ -200,6 +237,7 @@ fn derive_on(
         device: device_use(instance, server),
         bound_s: guarantee.total,
         slack_s: spec.slo.latency.0 - guarantee.total,
+        objectives: objectives(instance, server.class, workload, guarantee.total),
         slo_factor: instance.slo_factor,
     })
 }

@@ -37,6 +37,8 @@ impl<'a> EnforcedCurves<'a> {
             let mut of_class = Vec::with_capacity(problem.workloads.len());
             for (number, workload) in problem.workloads.iter().enumerate() {
                 let on_class = &workload.on_class[class];
+                let mut slo = workload.slo;
+                slo.latency.0 = problem.latency_asked(number, class);
                 // Device time is in nanoseconds.
                 let densest =
                     footprints.get(class, number).densest_answer() * 1e9 / server.network.bytes_per_sec();
@@ -44,7 +46,7 @@ impl<'a> EnforcedCurves<'a> {
                     EnforcedSketch::of_curves((), on_class.curves.clone(), on_class.largest_request, densest);
                 of_class.push(Applicant {
                     name: workload.name.clone(),
-                    slo: workload.slo,
+                    slo,
                     base_latency: on_class.base_latency,
                     group: None,
                     sketch: Arc::new(sketch),

@@ -3,7 +3,8 @@
 use crate::cluster::{ClusterProblem, enforced_links};
 use model::ClientHost;
 use placement::{
-    ClientPlace, Normalisation, PlanningClass, PlanningHost, PlanningWorkload, WorkloadOnClass, client_links,
+    ClientPlace, Normalisation, PlanningClass, PlanningHost, PlanningProblem, PlanningWorkload,
+    WorkloadOnClass, client_links,
 };
 
 /// Least share of an SLO that is left for the links of a host, even if no server is fast enough for the rest.
@@ -18,11 +19,11 @@ const LINKS_SHARE_MIN: f64 = 0.1;
 /// a workload gets.
 pub(super) fn client_places(
     problem: &ClusterProblem,
-    classes: &[PlanningClass],
     sustained: bool,
-    workloads: &[PlanningWorkload],
+    instance: &PlanningProblem,
     on_link: impl Fn(&Normalisation, usize) -> WorkloadOnClass,
 ) -> Vec<ClientPlace> {
+    let workloads = &instance.workloads;
     let mut places = vec![None; workloads.len()];
     for host in &problem.hosts {
         let is_here = |number: &usize| problem.workloads[*number].host.as_ref() == Some(&host.name);
@@ -42,11 +43,10 @@ pub(super) fn client_places(
                     .with_overtaking(overtaking(problem, host, workload)),
             ];
             let mut slo = workload.slo;
-            let left = slo.latency.0 - least_time_on_idle_server(classes, workload);
-            slo.latency.0 = left.max(LINKS_SHARE_MIN * slo.latency.0);
+            slo.latency.0 = left_for_links(instance, member);
             of_host.push(PlanningWorkload { name: workload.name.clone(), slo, on_class });
         }
-        let is_enforced = classes.iter().any(|class| class.enforced.is_some());
+        let is_enforced = instance.classes.iter().any(|class| class.enforced.is_some());
         let enforced = is_enforced.then(|| enforced_links(host.packet, host.network));
         let planning = PlanningHost { name: host.name.clone(), enforced, workloads: of_host };
         for (member, place) in members.into_iter().zip(client_links(&planning)) {
@@ -57,15 +57,21 @@ pub(super) fn client_places(
     places.into_iter().flatten().collect()
 }
 
-/// Returns the time that a workload's request may take alone on an idle server of the fastest class, with what the server
-/// may have begun, seconds.
-fn least_time_on_idle_server(classes: &[PlanningClass], workload: &PlanningWorkload) -> f64 {
-    let time = |(class, on): (&PlanningClass, &WorkloadOnClass)| {
-        let Some(enforced) = class.enforced else { return on.base_latency };
-        let begun = enforced.shortest_queue().blocking(enforced.best_effort_request, on.largest_request);
-        on.base_latency + enforced.own_time(on.largest_request) + begun + 2.0 * enforced.begun_on_link(1)
-    };
-    classes.iter().zip(&workload.on_class).map(time).fold(f64::INFINITY, f64::min)
+/// Returns what the SLOs of a workload leave beside the time of an idle server, on the class that leaves most, seconds.
+fn left_for_links(instance: &PlanningProblem, workload: usize) -> f64 {
+    let on_classes = instance.classes.iter().zip(&instance.workloads[workload].on_class).enumerate();
+    let left =
+        |(number, (class, on))| instance.latency_asked(workload, number) - time_on_idle_server(class, on);
+    let most = on_classes.map(left).fold(f64::NEG_INFINITY, f64::max);
+    most.max(LINKS_SHARE_MIN * instance.least_latency_asked(workload))
+}
+
+/// Returns the time that a workload's request may take alone on an idle server, with what the server may have begun,
+/// seconds.
+fn time_on_idle_server(class: &PlanningClass, on: &WorkloadOnClass) -> f64 {
+    let Some(enforced) = class.enforced else { return on.base_latency };
+    let begun = enforced.shortest_queue().blocking(enforced.best_effort_request, on.largest_request);
+    on.base_latency + enforced.own_time(on.largest_request) + begun + 2.0 * enforced.begun_on_link(1)
 }
 
 /// Returns the most work that overtakes a request of a workload at any device, seconds of the host's link.

@@ -20,7 +20,8 @@ mod survival;
 pub use compare::{MethodComparison, OrderComparison, compare};
 pub use defaults::{DefaultCost, default_costs, describe_default_costs};
 pub use derivation::{
-    ClientDerivation, DeviceUse, GuaranteeDerivation, LinkDelay, ServerNeighbour, StageDelay, derive,
+    ClientDerivation, DeviceUse, GuaranteeDerivation, LinkDelay, ObjectiveBound, ServerNeighbour, StageDelay,
+    derive,
 };
 pub use document::PlanDocument;
 pub use fleet::{ClassAlone, ClassUse, FleetPrices, MissingServers};

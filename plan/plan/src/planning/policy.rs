@@ -3,7 +3,8 @@
 use crate::cluster::{ClusterProblem, policy_server};
 use crate::planning::solution::PlannedCluster;
 use model::{
-    PerStage, Policy, PolicyClient, PolicyHost, PolicyPlacement, PolicyWorkload, RateLimit, Stage, StageLimit,
+    PerStage, Policy, PolicyClient, PolicyHost, PolicyPlacement, PolicySlo, PolicyWorkload, RateLimit, Stage,
+    StageLimit,
 };
 use placement::{
     ClientLinks, ClientPlace, Guarantee, PlannedServer, PlanningProblem, PlanningWorkload, WorkloadOnClass,
@@ -45,7 +46,10 @@ pub(super) fn policy_of_servers(
     }
     for (workload, reason) in refused {
         let PlanningWorkload { name, slo, .. } = &instance.workloads[workload];
-        workloads[workload] = Some(PolicyWorkload::refused(name.as_str(), *slo, reason));
+        let further = instance.further_slos(workload).iter();
+        let further = further.map(|further| PolicySlo { slo: further.slo, bound_s: None }).collect();
+        let refused = PolicyWorkload::refused(name.as_str(), *slo, reason).with_further_slos(further);
+        workloads[workload] = Some(refused);
     }
     let workloads = workloads.into_iter().map(|it| it.expect("a workload without a place was refused"));
     let hosts = problem.hosts.iter().map(|host| PolicyHost {
@@ -81,6 +85,11 @@ pub(super) fn admitted(
     };
     let client = instance.clients.get(workload).and_then(ClientPlace::served);
     let client = client.map(|links| client_of(problem, links));
+    let further = instance.further_slos(workload).iter().map(|further| PolicySlo {
+        slo: further.slo,
+        bound_s: Some(further.bound(server.class, guarantee.total)),
+    });
+    let further = further.collect();
     let workload = &instance.workloads[workload];
     let WorkloadOnClass { largest_request: largest, overtaking, .. } = workload.on_class[server.class];
     let channels = server.queue.channels;
@@ -89,6 +98,7 @@ pub(super) fn admitted(
         .with_largest_request((largest > 0.0).then_some(largest))
         .with_densest_answer((overtaking > 0.0).then_some(densest))
         .with_client(client)
+        .with_further_slos(further)
 }
 
 /// The place of a workload on the links of its host, as a policy has it.

@@ -11,15 +11,15 @@ use crate::planning::kept::{KeptServer, check_kept_rules, kept_changes, kept_ser
 use crate::planning::names::{ServerNames, names_of};
 use crate::planning::recipe::PlanningRecipe;
 use crate::planning::solution::PlannedCluster;
-use model::{FRAME, OperationError, Policy};
+use model::{FRAME, Op, OperationError, Policy, WorkloadSpec};
 use operation::ProgressObserver;
 use placement::{
-    CheapestFleet, ClassInputs, ClassVariant, Fleet, LowerBound, Normalisation, Placement, PlacementOrder,
-    PlacementRefusal, PlannedServer, PlanningClass, PlanningProblem, PlanningWorkload, SearchEffort,
-    SuggestedChange, WorkloadOnClass,
+    CheapestFleet, ClassInputs, ClassVariant, Fleet, FurtherSlo, LowerBound, Normalisation, Placement,
+    PlacementOrder, PlacementRefusal, PlannedServer, PlanningClass, PlanningProblem, PlanningWorkload,
+    SearchEffort, SuggestedChange, WorkloadOnClass,
 };
 use std::time::{Duration, Instant};
-use units::Bytes;
+use units::{Bytes, Seconds};
 use workload::Footprint;
 use workload::burst::EnvelopeReduction;
 
@@ -210,19 +210,51 @@ pub(super) fn instance(
         }
         workloads.push(PlanningWorkload { name: spec.name.clone(), slo: spec.slo, on_class });
     }
-    // The bytes that cross a link are the same for every class.
-    let on_link = |link: &Normalisation, number| curves(link, footprints.get(0, number), recipe);
-    let clients = client_places(problem, &classes, recipe.sustained, &workloads, on_link);
+    let further = workloads.iter().zip(&problem.workloads);
+    let further = further.map(|(workload, spec)| further_slos(problem, workload, spec)).collect();
     let rules =
         placement_rules(&problem.servers, problem.failure_domain.as_deref(), problem.workloads.iter());
-    PlanningProblem::new(classes, workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
-        .map(|instance| instance.with_rules(rules))
-        .map(|instance| if clients.is_empty() { instance } else { instance.with_clients(clients) })
-        .map(|instance| match prices(&problem.servers) {
-            prices if prices.is_empty() => instance,
-            prices => instance.with_prices(prices),
-        })
-        .map_err(|error| OperationError::input(format_args!("{}: {error}", problem.origin.display())))
+    let mut instance =
+        PlanningProblem::new(classes, workloads, PlanningProblem::MAX_RATE, PlanningProblem::SLO_FACTOR)
+            .map_err(|error| OperationError::input(format_args!("{}: {error}", problem.origin.display())))?
+            .with_further_slos(further)
+            .with_rules(rules);
+    // The bytes that cross a link are the same for every class.
+    let on_link = |link: &Normalisation, number| curves(link, footprints.get(0, number), recipe);
+    let clients = client_places(problem, recipe.sustained, &instance, on_link);
+    if !clients.is_empty() {
+        instance = instance.with_clients(clients);
+    }
+    let prices = prices(&problem.servers);
+    if !prices.is_empty() {
+        instance = instance.with_prices(prices);
+    }
+    Ok(instance)
+}
+
+/// Returns the SLOs of a workload beside the first one.
+///
+/// A guarantee is the sum of waiting, the service of the workload's largest request, and the latency of the idle storage
+/// stack. The first two bound every request, whatever its direction; only the idle stack's latency is known by direction.
+/// So the guarantee of reads is shorter by the difference between the idle latency of the workload's slowest requests
+/// and that of its reads.
+fn further_slos(
+    problem: &ClusterProblem,
+    workload: &PlanningWorkload,
+    spec: &WorkloadSpec,
+) -> Vec<FurtherSlo> {
+    let shorter_by = |requests: Option<Op>| {
+        let mut by_class = Vec::with_capacity(workload.on_class.len());
+        for (on, profile) in workload.on_class.iter().zip(&problem.profiles) {
+            let longest = Seconds(on.largest_request);
+            let of_requests =
+                requests.map_or(on.base_latency, |op| profile.base_latency_of_op_within(op, longest).0);
+            by_class.push(on.base_latency - of_requests);
+        }
+        by_class
+    };
+    let further = spec.further_slos.iter();
+    further.map(|&slo| FurtherSlo { slo, shorter_by: shorter_by(slo.requests) }).collect()
 }
 
 /// Curves reduced within what each stage can do, where the recipe says so: rates up to its capacity, bursts

@@ -1,6 +1,7 @@
 //! A plan for a cluster: the problem in numbers, who is where, who has no place and why, and what it took.
 
 use crate::cluster::server_number;
+use crate::planning::derivation::{ObjectiveBound, objectives};
 use crate::planning::fleet::FleetPrices;
 use crate::planning::kept::KeptChanges;
 use crate::planning::recipe::PlanningRecipe;
@@ -102,6 +103,13 @@ impl PlannedCluster {
         places
     }
 
+    /// Returns the SLOs of a workload beside the first one, with their bounds in its place.
+    pub fn further_objectives(&self, workload: usize, place: &WorkloadPlace) -> Vec<ObjectiveBound> {
+        let class = self.placement.servers[place.server].class;
+        let objectives = objectives(&self.instance, class, workload, place.guarantee.total);
+        objectives.into_iter().skip(1).collect()
+    }
+
     /// Returns the number of workloads with a guarantee.
     pub fn admitted(&self) -> usize {
         self.instance.workloads.len() - self.placement.refused.len()
@@ -196,11 +204,15 @@ impl PlannedCluster {
         }
     }
 
-    /// The admitted workload whose bound is closest to its SLO.
+    /// The admitted workload whose bound is closest to its SLO, the tightest of them if it has several.
     pub fn tightest(&self) -> Option<usize> {
-        let guarantees = self.placement.servers.iter().flat_map(|server| server.guarantees(&self.instance));
-        let used = |g: &Guarantee| g.total / self.instance.workloads[g.workload].slo.latency.0;
-        guarantees.max_by(|a, b| used(a).total_cmp(&used(b))).map(|guarantee| guarantee.workload)
+        let mut used = Vec::new();
+        for server in &self.placement.servers {
+            for Guarantee { workload, total, .. } in server.guarantees(&self.instance) {
+                used.push((self.instance.share_of_slos(workload, server.class, total), workload));
+            }
+        }
+        used.into_iter().max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, workload)| workload)
     }
 
     /// Mean load of a server by stage, fraction of capacity.
@@ -245,7 +257,7 @@ mod tests {
         let placement = placement::place_first_fit(&instance, LimitMethod::Exact, &[0, 1], false);
         let advice = vec![
             SuggestedChange::MoreServers { class: "ssd".into(), count: 1, price: None },
-            SuggestedChange::Latency { slo: 0.301, server: Some(0) },
+            SuggestedChange::Latency { slo: 0.301, factor: None, server: Some(0) },
             SuggestedChange::Load { factor: 0.332, server: None },
         ];
         PlannedCluster {

@@ -227,7 +227,8 @@ fn named(problem: &ClusterProblem, planned: &PlannedCluster, failure: &FailOver)
         let to = changed_name(problem, planned, changed.position, changed.id);
         for guarantee in changed.server.guarantees(instance) {
             let workload = &instance.workloads[guarantee.workload];
-            let slack = 1.0 - guarantee.total / workload.slo.latency.0;
+            let slack =
+                1.0 - instance.share_of_slos(guarantee.workload, changed.server.class, guarantee.total);
             if tightest.as_ref().is_none_or(|known| slack < known.slack) {
                 tightest = Some(TightestWorkload { workload: workload.name.clone(), slack });
             }

@@ -207,20 +207,24 @@ impl StorageProfile {
     /// Device time is monotone between the sizes of the table and the rows of the latencies, so that no size in between
     /// takes less than both.
     pub fn base_latency_within(&self, longest: Seconds) -> Seconds {
+        let [read, write] = [Op::Read, Op::Write].map(|op| self.base_latency_of_op_within(op, longest));
+        Seconds(read.0.max(write.0))
+    }
+
+    /// As [`Self::base_latency_within`], for `op` alone; zero if each takes longer.
+    pub fn base_latency_of_op_within(&self, op: Op, longest: Seconds) -> Seconds {
         let Some(latency) = &self.base_latency else { return Seconds(0.0) };
         let mut slowest = Seconds(0.0);
         let mut above = 0_u64;
         for row in latency.sizes.iter().map(|row| row.request.0).chain([u64::MAX]) {
             let smallest = above.saturating_add(1);
-            for op in [Op::Read, Op::Write] {
-                let mut sizes = vec![smallest, row];
-                if let DeviceModel::Ssd(table) = &self.device {
-                    let within = table.rows().iter().map(|row| row.request.0);
-                    sizes.extend(within.filter(|size| (smallest..row).contains(size)));
-                }
-                if sizes.into_iter().any(|size| self.least_time(op, Bytes(size)) <= longest) {
-                    slowest.0 = slowest.0.max(self.base_latency(op, Bytes(row)).0);
-                }
+            let mut sizes = vec![smallest, row];
+            if let DeviceModel::Ssd(table) = &self.device {
+                let within = table.rows().iter().map(|row| row.request.0);
+                sizes.extend(within.filter(|size| (smallest..row).contains(size)));
+            }
+            if sizes.into_iter().any(|size| self.least_time(op, Bytes(size)) <= longest) {
+                slowest.0 = slowest.0.max(self.base_latency(op, Bytes(row)).0);
             }
             above = row;
         }

@@ -123,9 +123,14 @@ fn bounds(view: &PlanView) -> Bullets {
     )
     .order(RowOrder::TightestFirst)
     .note("A bar that ends left of its tick keeps the SLO whatever happens within the limits; the gap is the slack.");
-    view.tightest
-        .iter()
-        .fold(chart, |chart, &w| chart.row(view.name(w), view.place(w).guarantee.total, view.slo(w)))
+    let add = |chart: Bullets, &w: &usize| {
+        let chart = chart.row(view.name(w), view.place(w).guarantee.total, view.slo(w));
+        view.further(w).into_iter().fold(chart, |chart, further| {
+            let name = format!("{}: {}", view.name(w), further.slo);
+            chart.row(name, further.bound_s, further.slo.slo.latency.0)
+        })
+    };
+    view.tightest.iter().fold(chart, add)
 }
 
 /// Shows the parts of the bounds.

@@ -1,6 +1,6 @@
 //! A plan as the parts of its page look at it.
 
-use plan::planning::{PlannedCluster, WorkloadPlace};
+use plan::planning::{ObjectiveBound, PlannedCluster, WorkloadPlace};
 
 /// A plan with what the parts of its page share.
 pub(super) struct PlanView<'a> {
@@ -33,8 +33,15 @@ impl<'a> PlanView<'a> {
         self.planned.instance.workloads[workload].slo.latency.0
     }
 
-    /// The bound of an admitted workload as a fraction of its SLO.
+    /// The bound of an admitted workload as a fraction of its SLO, the tightest of them if it has several.
     pub(super) fn used(&self, workload: usize) -> f64 {
-        self.place(workload).guarantee.total / self.slo(workload)
+        let place = self.place(workload);
+        let class = self.planned.placement.servers[place.server].class;
+        self.planned.instance.share_of_slos(workload, class, place.guarantee.total)
+    }
+
+    /// The SLOs of an admitted workload beside the first one.
+    pub(super) fn further(&self, workload: usize) -> Vec<ObjectiveBound> {
+        self.planned.further_objectives(workload, self.place(workload))
     }
 }

@@ -4,7 +4,7 @@ use crate::plan::page::plan_view::PlanView;
 use crate::plan::survival;
 use operation::text::percent;
 use plan::RefusedWorkload;
-use plan::planning::{HostUse, MethodComparison, PlanSurvival};
+use plan::planning::{HostUse, MethodComparison, ObjectiveBound, PlanSurvival};
 use plot::{Block, Cell, Column, Status, Table, Unit};
 use units::plural;
 
@@ -24,14 +24,18 @@ pub(super) fn limits(view: &PlanView) -> Table {
     let mut table = Table::new(columns);
     let mut order = view.tightest.clone();
     order.sort_by_key(|&w| (view.place(w).server, view.place(w).guarantee.priority, w));
-    order.into_iter().for_each(|w| table.push(row(view, w)));
+    for workload in order {
+        table.push(row(view, workload));
+        let further = view.further(workload);
+        further.iter().for_each(|objective| table.push(objective_row(view, workload, objective)));
+    }
     table
 }
 
 fn row(view: &PlanView, workload: usize) -> Vec<Cell> {
     let place = view.place(workload);
     let slo = view.planned.instance.workloads[workload].slo;
-    let slack = 1.0 - view.used(workload);
+    let slack = 1.0 - place.guarantee.total / slo.latency.0;
     let mut cells = vec![
         Cell::text(view.name(workload)),
         Cell::keyed(&view.planned.names[place.server], place.server as f64),
@@ -44,6 +48,23 @@ fn row(view: &PlanView, workload: usize) -> Vec<Cell> {
         cells
             .extend([Cell::keyed(percent(limit.rate), limit.rate), Cell::number(limit.burst, Unit::Seconds)]);
     }
+    cells
+}
+
+/// An SLO of a workload beside the first. Name and server are repeated because readers may sort the table.
+fn objective_row(view: &PlanView, workload: usize, objective: &ObjectiveBound) -> Vec<Cell> {
+    let ObjectiveBound { slo, bound_s, slack_s } = *objective;
+    let place = view.place(workload);
+    let slack = slack_s / slo.slo.latency.0;
+    let mut cells = vec![
+        Cell::text(view.name(workload)),
+        Cell::keyed(&view.planned.names[place.server], place.server as f64),
+        Cell::number(place.guarantee.priority as f64, Unit::Plain),
+        Cell::keyed(slo.to_string(), slo.slo.latency.0),
+        Cell::number(bound_s, Unit::Seconds),
+        Cell::keyed(percent(slack), slack),
+    ];
+    cells.extend((0..6).map(|_| Cell::text("")));
     cells
 }
 
