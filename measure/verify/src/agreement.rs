@@ -1,11 +1,12 @@
 //! Guarantees of a workload, and the limits for its traffic in return.
 
-use model::{PerStage, Policy, PolicyWorkload, Slo, Stage, StageLimit};
+use model::{Objective, Op, PerStage, Policy, PolicySlo, PolicyWorkload, Slo, Stage, StageLimit};
 
 /// Relative tolerance for rounding when a request is compared with the largest that a bound covers.
 const ROUNDING: f64 = 1e-6;
 
-/// The terms that a workload is judged by.
+/// The terms that a workload is judged by. A workload with several SLOs has as many agreements, which have the same
+/// limits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServiceAgreement {
     /// The name of the workload.
@@ -16,6 +17,8 @@ pub struct ServiceAgreement {
     pub admitted: bool,
     /// The objective for the latency of the workload.
     pub slo: Slo,
+    /// The direction of the requests that SLO and bound are about; `None` if they are about all.
+    pub requests: Option<Op>,
     /// The guaranteed latency in seconds, which no request exceeds while the traffic is within its limits; `None` when
     /// nothing is guaranteed.
     pub bound_s: Option<f64>,
@@ -40,12 +43,18 @@ impl ServiceAgreement {
             policy: None,
             admitted: true,
             slo,
+            requests: None,
             bound_s: None,
             covers_every_request: false,
             limits: Vec::new(),
             largest_request: None,
             densest_answer: None,
         }
+    }
+
+    /// The SLO with the direction of its requests.
+    pub(crate) fn objective(&self) -> Objective {
+        Objective { slo: self.slo, requests: self.requests }
     }
 
     /// True if the bound covers a request with this work at the stages, as far as its work is known.
@@ -60,19 +69,25 @@ impl ServiceAgreement {
         !is_too_large && !is_too_dense
     }
 
-    /// The agreements of all workloads of a policy, in its order.
+    /// The agreements of all workloads of a policy, in its order: one for each SLO.
     pub fn from_policy(policy: &Policy) -> Vec<Self> {
-        policy.workloads.iter().map(|workload| Self::from_workload(workload, policy)).collect()
+        let mut agreements = Vec::with_capacity(policy.workloads.len());
+        for workload in &policy.workloads {
+            let of = |promised| Self::from_workload(workload, promised, policy);
+            agreements.extend(workload.objectives().map(of));
+        }
+        agreements
     }
 
-    fn from_workload(workload: &PolicyWorkload, policy: &Policy) -> Self {
+    fn from_workload(workload: &PolicyWorkload, promised: PolicySlo, policy: &Policy) -> Self {
         let of_host = workload.client.iter().flat_map(|client| &client.limits);
         Self {
             name: workload.name.clone(),
             policy: Some(policy.policy_name.clone()),
             admitted: workload.admitted,
-            slo: workload.slo,
-            bound_s: workload.bound_s,
+            slo: promised.slo.slo,
+            requests: promised.slo.requests,
+            bound_s: promised.bound_s,
             covers_every_request: workload
                 .server
                 .as_deref()

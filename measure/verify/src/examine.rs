@@ -11,6 +11,7 @@ use crate::limit_check::{LimitCheck, WorkFunction, check_limits};
 use crate::percentile::percentile_s;
 use crate::stage_breakdown::{StageFinding, stage_breakdown};
 use model::{Observation, Observations, Request, RequestOutcome};
+use std::borrow::Cow;
 use units::Nanos;
 
 /// Judges the observations by every agreement, with this confidence for each verdict. `work` returns what computes the
@@ -24,13 +25,19 @@ pub fn examine<'a>(
     confidence: f64,
     work: &dyn Fn(&ServiceAgreement) -> WorkFunction<'a>,
 ) -> Findings {
-    let mut positions = positions_by_workload(observations);
-    let mut workloads = Vec::with_capacity(agreements.len());
+    let positions = positions_by_workload(observations);
+    let mut workloads: Vec<Finding> = Vec::with_capacity(agreements.len());
     for agreement in agreements {
         let index = observations.workloads.iter().position(|name| *name == agreement.name);
-        let own = index.map(|index| std::mem::take(&mut positions[index])).unwrap_or_default();
-        let observed = WorkloadObservations { observations, positions: &own };
-        workloads.push(observed.finding(agreement, confidence, work));
+        let own = index.map_or(&[][..], |index| &positions[index]);
+        let observed = WorkloadObservations { observations, positions: own };
+        let mut finding = observed.finding(agreement, confidence, work);
+        // Limits are about all traffic of a workload: its first SLO has them.
+        if workloads.iter().any(|earlier| earlier.name == agreement.name) {
+            finding.limits.clear();
+            finding.sent_limits.clear();
+        }
+        workloads.push(finding);
     }
     let mut unjudged = Vec::new();
     for (name, own) in observations.workloads.iter().zip(&positions) {
@@ -69,19 +76,33 @@ impl<'o> WorkloadObservations<'o, '_> {
         confidence: f64,
         work: &dyn Fn(&ServiceAgreement) -> WorkFunction<'w>,
     ) -> Finding {
-        let judgement = judge(self.requests().map(Observation::latency), agreement.slo, confidence);
+        let judged = self.positions_of(agreement);
+        let judged = WorkloadObservations { observations: self.observations, positions: &judged };
+        let judgement = judge(judged.requests().map(Observation::latency), agreement.slo, confidence);
         let mut finding = Finding::from_judgement(&agreement.name, agreement.policy.clone(), judgement);
+        finding.direction = agreement.requests;
         finding.admitted = agreement.admitted;
-        (finding.failed, finding.lost) = (self.failed(), self.lost());
-        finding.per_s = self.rate();
-        finding.max_s = self.requests().filter_map(Observation::latency).max().map(Nanos::as_secs);
+        finding.failed = judged.failed();
+        finding.lost = judged.lost();
+        finding.per_s = judged.rate();
+        finding.max_s = judged.requests().filter_map(Observation::latency).max().map(Nanos::as_secs);
         finding.needed_s =
             judgement.needed_requests.zip(finding.per_s).map(|(needed, rate)| needed as f64 / rate);
-        let lags = self.requests().map(|request| request.sent.saturating_sub(request.intended));
+        let lags = judged.requests().map(|request| request.sent.saturating_sub(request.intended));
         finding = finding.with_lag(summarize_lags(lags, agreement.slo.percentile));
-        finding.stages = self.stages(agreement);
+        finding.stages = judged.stages(agreement);
         self.add_limits(agreement, work, &mut finding);
         finding
+    }
+
+    /// Positions of the requests that the SLO of the agreement is about.
+    fn positions_of(&self, agreement: &ServiceAgreement) -> Cow<'_, [u32]> {
+        if agreement.requests.is_none() {
+            return Cow::Borrowed(self.positions);
+        }
+        let all = self.positions.iter().zip(self.requests());
+        let own = all.filter(|(_, request)| agreement.objective().is_about(request.op));
+        own.map(|(position, _)| *position).collect()
     }
 
     fn unjudged(&self, name: &str) -> UnjudgedWorkload {
@@ -127,7 +148,8 @@ impl<'o> WorkloadObservations<'o, '_> {
         stage_breakdown(names, &answered, agreement.slo.percentile)
     }
 
-    /// Adds the findings about the limits, and about the bound, which holds only within them.
+    /// Adds the findings about the limits of all requests, and about the bound of those that the agreement is about, which
+    /// holds only within the limits.
     fn add_limits<'w>(
         &self,
         agreement: &ServiceAgreement,
@@ -150,7 +172,8 @@ impl<'o> WorkloadObservations<'o, '_> {
         finding.kept_limits_sent = kept_limits(&sent, agreement);
         let has_kept = [finding.kept_limits, finding.kept_limits_sent] == [Some(true); 2];
         if let Some(bound) = finding.bound.as_mut().filter(|_| has_kept && agreement.covers_every_request) {
-            let taken = self.requests().filter_map(|observed| match observed.outcome {
+            let own = self.requests().filter(|observed| agreement.objective().is_about(observed.op));
+            let taken = own.filter_map(|observed| match observed.outcome {
                 RequestOutcome::Done(done) => Some(done.saturating_sub(observed.sent).as_secs()),
                 _ => None,
             });
@@ -170,7 +193,8 @@ impl<'o> WorkloadObservations<'o, '_> {
         let mut finding =
             BoundFinding { bound_s, beyond: 0, beyond_within_limits: 0, broken: 0, covers_every_request };
         let is_beyond = |latency: Nanos| BoundFinding::is_beyond(bound_s, latency.as_secs());
-        for (observed, is_over_limits) in self.requests().zip(&intended.over) {
+        let all = self.requests().zip(&intended.over);
+        for (observed, is_over_limits) in all.filter(|(it, _)| agreement.objective().is_about(it.op)) {
             if observed.latency().is_none_or(is_beyond) {
                 finding.beyond += 1;
                 finding.beyond_within_limits += u64::from(!is_over_limits);

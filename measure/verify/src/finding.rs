@@ -4,7 +4,7 @@ use crate::judge::Judgement;
 use crate::lag::LagSummary;
 use crate::limit_check::LimitFinding;
 use crate::stage_breakdown::StageFinding;
-use model::Verdict;
+use model::{Objective, Op, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use units::Nanos;
@@ -12,11 +12,15 @@ use units::Nanos;
 /// Relative tolerance of a latency above a bound: simulated times are whole nanoseconds.
 const ROUNDING: f64 = 1e-6;
 
-/// Results for one workload with an SLO.
+/// Results for one SLO of a workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Finding {
     /// The name of the workload.
     pub name: String,
+    /// The direction of the requests that the SLO is about; absent if it is about all. Requests of the other direction
+    /// count only in the limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<Op>,
     /// The policy under which it ran, if any.
     pub policy: Option<String>,
     /// True if the policy guarantees the SLO, or if there is no policy. Without a guarantee, observations
@@ -53,7 +57,8 @@ pub struct Finding {
     /// The same of the traffic as it was sent.
     #[serde(default)]
     pub kept_limits_sent: Option<bool>,
-    /// The traffic as it was intended, compared with each limit that could be judged.
+    /// The traffic as it was intended, compared with each limit that could be judged. Only the first of several findings of
+    /// a workload lists limits.
     #[serde(default)]
     pub limits: Vec<LimitFinding>,
     /// The traffic as it was sent, compared with the same limits.
@@ -152,7 +157,7 @@ pub struct Findings {
     /// The length of the windows in seconds; `None` where percentiles were not taken by window.
     #[serde(default)]
     pub window_s: Option<f64>,
-    /// The workloads with an SLO, in the order of their agreements.
+    /// The workloads with an SLO, in the order of their agreements: a workload with several SLOs once for each.
     pub workloads: Vec<Finding>,
     /// The other workloads, in the order of the observations.
     pub unjudged: Vec<UnjudgedWorkload>,
@@ -182,6 +187,7 @@ impl Finding {
     pub fn from_judgement(name: impl Into<String>, policy: Option<String>, judgement: Judgement) -> Self {
         Self {
             name: name.into(),
+            direction: None,
             policy,
             admitted: true,
             judgement,
@@ -219,6 +225,11 @@ impl Finding {
         self
     }
 
+    /// The SLO with the direction of its requests.
+    pub fn objective(&self) -> Objective {
+        Objective { slo: self.judgement.slo, requests: self.direction }
+    }
+
     /// True if some request took longer than its bound although the workload kept its limits.
     pub fn is_bound_broken(&self) -> bool {
         self.bound.is_some_and(|bound| bound.broken > 0)
@@ -231,6 +242,14 @@ impl Finding {
 }
 
 impl Findings {
+    /// Returns a name for a finding that no other has: that of the workload, with the SLO if the workload has several.
+    pub fn label(&self, finding: &Finding) -> String {
+        match self.workloads.iter().filter(|other| other.name == finding.name).count() {
+            0 | 1 => finding.name.clone(),
+            _ => format!("{}: {}", finding.name, finding.objective()),
+        }
+    }
+
     /// Returns the common verdict on the workloads with a guarantee: the worst that is certain. Without
     /// any, all are met.
     pub fn overall(&self) -> OverallVerdict {

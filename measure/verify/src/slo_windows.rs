@@ -20,8 +20,11 @@ impl Findings {
         let windows = RunWindows::of(observations, length);
         for finding in &mut self.workloads {
             let number = observations.workloads.iter().position(|name| *name == finding.name);
-            let own =
-                |request: &&Observation| number.is_some_and(|number| request.workload as usize == number);
+            let objective = finding.objective();
+            let own = |request: &&Observation| {
+                number.is_some_and(|number| request.workload as usize == number)
+                    && objective.is_about(request.op)
+            };
             finding.windows = windows.judge(observations.requests.iter().filter(own), finding.judgement.slo);
         }
         self.window_s = Some(length.as_secs());

@@ -2,6 +2,9 @@
 //! class. Files, traces and units are left behind here; what the numbers are fractions of is said by
 //! [`Normalisation`](crate::Normalisation).
 
+#[cfg(test)]
+mod tests;
+
 use crate::client_place::ClientPlace;
 use crate::rules::PlacementRules;
 use calculus::{ArrivalCurve, EnforcedClass, round_up};

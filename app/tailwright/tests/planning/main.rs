@@ -21,6 +21,7 @@ mod plan_model;
 mod plan_prices;
 mod plan_real;
 mod plan_rules;
+mod plan_slos;
 mod plan_survive;
 mod promises;
 mod trace;

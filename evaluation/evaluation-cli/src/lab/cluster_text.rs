@@ -90,8 +90,9 @@ pub(crate) fn text(policy: &Policy, findings: &Findings) -> String {
     let bounds = match broken {
         0 => "No request of a workload within its limits took longer than its bound.".to_owned(),
         _ => {
-            let who: Vec<String> =
-                broken_bounds(findings).map(|(found, beyond)| format!("{} ({beyond})", found.name)).collect();
+            let who: Vec<String> = broken_bounds(findings)
+                .map(|(found, beyond)| format!("{} ({beyond})", findings.label(found)))
+                .collect();
             format!("Bounds broken within limits: {}.", who.join(", "))
         }
     };
@@ -108,7 +109,7 @@ fn row(found: &Finding, server: String) -> Vec<String> {
         found.name.clone(),
         verdict(found).to_owned(),
         server,
-        found.judgement.slo.to_string(),
+        found.objective().to_string(),
         seconds(bound),
         seconds(found.judgement.measured_s),
         from_to(seconds(found.judgement.ci_low_s), &seconds(found.judgement.ci_high_s)),

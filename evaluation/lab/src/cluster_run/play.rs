@@ -128,8 +128,8 @@ pub fn judge_cluster(policy: &Policy, halves: &ClusterHalves, observations: &Obs
     examine(observations, &agreements, CONFIDENCE, &work)
 }
 
-/// Returns the workloads whose verdicts a run of this length leaves open, by simulation of the devices alone,
-/// and the length of a decisive run if it can be estimated.
+/// Returns the workloads whose verdicts a run of this length leaves open, by simulation of the devices alone and the first
+/// SLO of each, and the length of a decisive run if it can be estimated.
 ///
 /// # Errors
 /// If a half cannot be repeated.

@@ -2,6 +2,7 @@
 
 use cli::terminal::TextTable;
 use operation::text::time;
+use std::collections::BTreeSet;
 use units::plural;
 use verify::{BoundFinding, Finding, Findings};
 
@@ -56,7 +57,9 @@ pub fn limit_words(findings: &Findings) -> String {
     let mut sentences = Vec::new();
     for conduct in LimitConduct::ALL {
         let found = findings.workloads.iter().filter(|found| LimitConduct::of(found) == conduct);
-        let names: Vec<&str> = found.map(|found| found.name.as_str()).collect();
+        // Several SLOs of a workload follow each other.
+        let mut names: Vec<&str> = found.map(|found| found.name.as_str()).collect();
+        names.dedup();
         let said = match conduct {
             LimitConduct::Kept => continue,
             LimitConduct::KeptUntilSent => "Meant to keep to its limits, and did not at times as it was sent",
@@ -78,7 +81,9 @@ pub(crate) fn guarantee_words(findings: &Findings) -> Vec<String> {
     let mut lines = Vec::new();
     for conduct in LimitConduct::ALL {
         let found = findings.workloads.iter().filter(|found| LimitConduct::of(found) == conduct);
-        let bounds: Vec<BoundFinding> = found.filter_map(|found| found.bound).collect();
+        let found: Vec<_> = found.filter_map(|found| Some((&found.name, found.bound?))).collect();
+        let workloads = found.iter().map(|(name, _)| *name).collect::<BTreeSet<_>>().len();
+        let bounds: Vec<BoundFinding> = found.into_iter().map(|(_, bound)| bound).collect();
         let beyond: u64 = bounds.iter().map(|bound| bound.beyond).sum();
         let within: u64 = bounds.iter().map(|bound| bound.beyond_within_limits).sum();
         let of_them = match conduct {
@@ -87,10 +92,11 @@ pub(crate) fn guarantee_words(findings: &Findings) -> Vec<String> {
         };
         let why = if conduct == LimitConduct::Kept { why_beyond(&bounds) } else { String::new() };
         if !bounds.is_empty() {
+            let counted = if bounds.len() > workloads { ", counted for each bound," } else { "" };
             lines.push(format!(
-                "{}{of_them} beyond the bounds of {} {}{why}",
+                "{}{of_them}{counted} beyond the bounds of {} {}{why}",
                 plural(beyond, "request"),
-                plural(bounds.len(), "workload"),
+                plural(workloads, "workload"),
                 conduct.clause(),
             ));
         }
@@ -128,17 +134,17 @@ pub fn guarantees(findings: &Findings) -> String {
     }
     let headings =
         ["workload", "kept limits", "bound", "longest", "bound ÷ longest", "beyond", "within limits"];
-    let rows: Vec<_> = findings.workloads.iter().filter_map(guarantee_row).collect();
+    let rows: Vec<_> = findings.workloads.iter().filter_map(|found| guarantee_row(findings, found)).collect();
     let table = TextTable::of_rows(&headings, 2, rows);
     let table = table.answered_by(&["bound", "longest", "within limits", "beyond"]).render();
     format!("{}.\n{table}", lines.join(".\n"))
 }
 
 /// A workload with a bound as a row: what was guaranteed beside what was seen.
-fn guarantee_row(found: &Finding) -> Option<Vec<String>> {
+fn guarantee_row(findings: &Findings, found: &Finding) -> Option<Vec<String>> {
     let bound = found.bound?;
     Some(vec![
-        found.name.clone(),
+        findings.label(found),
         LimitConduct::of(found).word().to_owned(),
         time(bound.bound_s),
         found.max_s.map_or_else(|| "–".to_owned(), time),

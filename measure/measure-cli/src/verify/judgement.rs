@@ -9,7 +9,8 @@ use units::Nanos;
 /// How observations are judged.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct JudgementArgs {
-    /// An SLO, such as 'mail=99.9% < 50ms'; goes before that of the policy.
+    /// An SLO, such as 'mail=99.9% < 50ms' or 'mail=99% of reads < 5ms'. All that are given for a workload replace its SLOs
+    /// in the policy.
     #[arg(long, value_name = "NAME=SLO")]
     slo: Vec<String>,
     /// Device profile of the storage, by which limits there are judged; one per profile that the policy names, or one

@@ -1,7 +1,7 @@
 //! Latencies and their SLOs as charts, for all pages that have some.
 
 use cli::shares;
-use model::Observations;
+use model::{Observation, Observations};
 use plot::{Axis, Chart, Dots, Marker, Reference, Series, Status, Unit};
 use units::{Nanos, plural};
 use verify::{Finding, TimelineInterval, Verdict};
@@ -17,6 +17,15 @@ pub type ObservedLatencies = Vec<(Nanos, Option<Nanos>)>;
 /// The requests of a workload with their latencies.
 pub fn observed_latencies(observations: &Observations, workload: usize) -> ObservedLatencies {
     let requests = observations.requests.iter().filter(|at| at.workload as usize == workload);
+    requests.map(|at| (at.intended, at.latency())).collect()
+}
+
+/// The requests that a finding is about, with their latencies.
+pub(crate) fn judged_latencies(observations: &Observations, found: &Finding) -> ObservedLatencies {
+    let number = observations.workloads.iter().position(|name| *name == found.name);
+    let objective = found.objective();
+    let is_judged = |at: &&Observation| Some(at.workload as usize) == number && objective.is_about(at.op);
+    let requests = observations.requests.iter().filter(is_judged);
     requests.map(|at| (at.intended, at.latency())).collect()
 }
 
@@ -122,7 +131,7 @@ pub fn distribution(
     // An SLO for all requests has no place on a logarithm.
     if allowed > 0.0 {
         chart =
-            chart.marker(Marker::new(found.judgement.slo_s, allowed, format!("SLO {}", found.judgement.slo)));
+            chart.marker(Marker::new(found.judgement.slo_s, allowed, format!("SLO {}", found.objective())));
     }
     if let Some(bound) = found.bound {
         chart = chart.reference(Reference::x(bound.bound_s, "bound").quiet());

@@ -46,7 +46,8 @@ pub fn html(run: &VerifiedRun) -> String {
     let policy_name = policy.map(|policy| policy.policy_name.as_str());
     let mut ordered: Vec<&Finding> = findings.workloads.iter().collect();
     ordered.sort_by_key(|found| urgency(found));
-    let title = format!("{} judged", plural(findings.workloads.len(), "workload"));
+    let names: BTreeSet<&str> = findings.workloads.iter().map(|found| found.name.as_str()).collect();
+    let title = format!("{} judged", plural(names.len(), "workload"));
     let mut page = Page::new(title)
         .lead(format!("{}.", verified::lead(policy_name, findings)))
         .section("", [facts(findings)]);
@@ -55,8 +56,9 @@ pub fn html(run: &VerifiedRun) -> String {
     }
     page = page
         .section("Verdicts", verdicts(run, &ordered))
-        .section("Latency", folded(&ordered, |found| charts(found, observations)));
-    let windows: Vec<_> = findings.workloads.iter().filter_map(verified::window_row).collect();
+        .section("Latency", folded(&ordered, |found| charts(findings, found, observations)));
+    let windows: Vec<_> =
+        findings.workloads.iter().filter_map(|found| verified::window_row(findings, found)).collect();
     if !windows.is_empty() {
         let table = table(&verified::WINDOWS, 1, windows).caption(verified::windows_lead(findings));
         page = page.section("Windows", [table.into()]);
@@ -66,7 +68,7 @@ pub fn html(run: &VerifiedRun) -> String {
     }
     let stages = stage_rows(findings);
     if !stages.is_empty() {
-        page = page.section("Queues by stage", stage_blocks(&ordered, stages));
+        page = page.section("Queues by stage", stage_blocks(findings, &ordered, stages));
     }
     if !findings.unjudged.is_empty() {
         let rows = findings.unjudged.iter().map(verified::unjudged_row).collect();
@@ -140,8 +142,11 @@ fn verdicts(run: &VerifiedRun, ordered: &[&Finding]) -> Vec<Block> {
     }
     let mut blocks = vec![table.into()];
     if ordered.iter().any(|found| found.judgement.ci_low_s.is_some()) {
-        let rows =
-            ordered.iter().map(|found| (format!("{} p{}", found.name, found.judgement.percentile), *found));
+        let name = |found: &Finding| match run.findings.label(found) {
+            label if label == found.name => format!("{label} p{}", found.judgement.percentile),
+            label => label,
+        };
+        let rows = ordered.iter().map(|found| (name(found), *found));
         blocks.push(latency::intervals(rows).into());
     }
     blocks
@@ -154,16 +159,16 @@ fn folded(ordered: &[&Finding], blocks: impl Fn(&Finding) -> Vec<Block>) -> Vec<
     let all = |part: &[&&Finding]| Block::grid(2, part.iter().flat_map(|found| blocks(found)));
     let mut parts = vec![all(open)];
     if !rest.is_empty() {
-        parts.push(Block::fold(format!("{} more", plural(rest.len(), "workload")), [all(rest)]));
+        parts.push(Block::fold(format!("{} more", plural(rest.len(), "SLO")), [all(rest)]));
     }
     parts
 }
 
 /// The latencies of a workload over time, and their distribution.
-fn charts(found: &Finding, observations: &Observations) -> Vec<Block> {
-    let number = observations.workloads.iter().position(|name| *name == found.name);
-    let seen = number.map_or_else(Vec::new, |number| latency::observed_latencies(observations, number));
-    let title = |what: &str| format!("{}: {what}", found.name);
+fn charts(findings: &Findings, found: &Finding, observations: &Observations) -> Vec<Block> {
+    let seen = latency::judged_latencies(observations, found);
+    let name = findings.label(found);
+    let title = |what: &str| format!("{name}: {what}");
     let time = latency::over_time(title("latency over time"), latency::axis(), found, &seen);
     let line = ("observed".to_owned(), verify::exceedance(seen.iter().map(|(_, latency)| *latency)), None);
     vec![
@@ -199,8 +204,11 @@ fn guarantees(run: &VerifiedRun) -> Option<Bullets> {
     } else {
         "It does not count the request of lower priority that may be in service already."
     };
-    let rows: Vec<_> =
-        findings.workloads.iter().filter_map(|at| Some((&at.name, at.max_s?, at.bound?.bound_s))).collect();
+    let rows: Vec<_> = findings
+        .workloads
+        .iter()
+        .filter_map(|at| Some((findings.label(at), at.max_s?, at.bound?.bound_s)))
+        .collect();
     let chart = Bullets::new(
         "Longest latency against bound, least slack first",
         Axis::log("latency", Unit::Seconds),
@@ -216,7 +224,7 @@ fn guarantees(run: &VerifiedRun) -> Option<Bullets> {
 /// What the stage [`ELSEWHERE`] stands for.
 const OUTSIDE: &str = " Elsewhere: outside the stages; in a simulation, the latency of the idle device.";
 
-fn stage_blocks(ordered: &[&Finding], rows: Vec<Vec<String>>) -> Vec<Block> {
+fn stage_blocks(findings: &Findings, ordered: &[&Finding], rows: Vec<Vec<String>>) -> Vec<Block> {
     let staged: Vec<&&Finding> = ordered.iter().filter(|found| !found.stages.is_empty()).collect();
     let mut names: Vec<&str> = Vec::new();
     for at in staged.iter().flat_map(|found| &found.stages) {
@@ -234,7 +242,8 @@ fn stage_blocks(ordered: &[&Finding], rows: Vec<Vec<String>>) -> Vec<Block> {
                 "The parts of a bar are the mean times at each stage; together they are the mean latency.{}",
                 if names.contains(&ELSEWHERE) { OUTSIDE } else { "" }
             ));
-    let mean = staged.iter().fold(chart, |chart, found| chart.row(&found.name, of(found, |at| at.mean_s)));
+    let mean =
+        staged.iter().fold(chart, |chart, found| chart.row(findings.label(found), of(found, |at| at.mean_s)));
     let tail = Bars::grouped(
         "Where the excess of the tail comes from",
         ("share", Unit::Percent),
@@ -245,7 +254,7 @@ fn stage_blocks(ordered: &[&Finding], rows: Vec<Vec<String>>) -> Vec<Block> {
         .iter()
         .filter(|found| found.stages.iter().any(|at| at.share_of_tail_excess.is_some()))
         .fold(tail, |chart, found| {
-            chart.row(&found.name, of(found, |at| at.share_of_tail_excess.unwrap_or(0.0)))
+            chart.row(findings.label(found), of(found, |at| at.share_of_tail_excess.unwrap_or(0.0)))
         });
     vec![Block::grid(2, [mean.into(), tail.into()]), table(&verified::STAGES, 2, rows).into()]
 }

@@ -82,7 +82,7 @@ pub fn verdict_row(found: &Finding) -> Vec<String> {
     vec![
         found.name.clone(),
         if found.admitted { verdict(found).to_owned() } else { format!("({})", verdict(found)) },
-        judgement.slo.to_string(),
+        found.objective().to_string(),
         measured,
         from_to(interval_end(judgement.ci_low_s), &interval_end(judgement.ci_high_s)),
         judgement.requests.to_string(),
@@ -148,7 +148,7 @@ pub(crate) const WINDOWS: [&str; 8] = [
 ];
 
 /// How a workload fared in the windows of a run, as a row; none where it has none.
-pub(crate) fn window_row(found: &Finding) -> Option<Vec<String>> {
+pub(crate) fn window_row(findings: &Findings, found: &Finding) -> Option<Vec<String>> {
     let of = |verdict| found.windows.iter().filter(move |window| window.verdict == verdict);
     // Where nothing was answered, nothing is worse.
     let latency =
@@ -157,7 +157,7 @@ pub(crate) fn window_row(found: &Finding) -> Option<Vec<String>> {
     let worst = judged.max_by(|a, b| latency(a).total_cmp(&latency(b)));
     (!found.windows.is_empty()).then(|| {
         vec![
-            found.name.clone(),
+            findings.label(found),
             found.windows.len().to_string(),
             of(Verdict::Met).count().to_string(),
             of(Verdict::NotMet).count().to_string(),
@@ -181,7 +181,7 @@ pub(crate) fn windows_lead(findings: &Findings) -> String {
 }
 
 fn windows(findings: &Findings) -> String {
-    let rows: Vec<_> = findings.workloads.iter().filter_map(window_row).collect();
+    let rows: Vec<_> = findings.workloads.iter().filter_map(|found| window_row(findings, found)).collect();
     if rows.is_empty() {
         return String::new();
     }
@@ -274,7 +274,7 @@ fn lag(findings: &Findings) -> String {
     let mut rows = Vec::new();
     for found in &findings.workloads {
         if let Some(lag) = found.lag.filter(|lag| lag.max_s > 0.0) {
-            let mut row = vec![found.name.clone()];
+            let mut row = vec![findings.label(found)];
             row.extend([lag.median_s, lag.at_percentile_s, lag.max_s].map(time));
             row.push(percent(lag.at_percentile_s / found.judgement.slo_s));
             rows.push(row);
@@ -317,7 +317,7 @@ pub const STAGES: [&str; 8] =
 pub(crate) fn stage_rows(findings: &Findings) -> Vec<Vec<String>> {
     let rows = findings.workloads.iter().flat_map(|found| {
         found.stages.iter().map(|at| {
-            let mut row = vec![found.name.clone(), at.stage.clone()];
+            let mut row = vec![findings.label(found), at.stage.clone()];
             row.extend([at.mean_s, at.p50_s, at.p99_s, at.p99_9_s].map(time));
             row.push(percent(at.share_of_mean));
             row.push(at.share_of_tail_excess.map_or_else(|| "–".to_owned(), percent));

@@ -5,13 +5,12 @@
 
 use enforce::facade::{HostsFile, server_runs};
 use model::{
-    Condition, Observations, OperationError, PerStage, Policy, PolicyServer, Request, ServerConditions, Slo,
-    Stage,
+    Condition, Objective, Observations, OperationError, PerStage, Policy, PolicyServer, Request,
+    ServerConditions, Stage,
 };
 use operation::text::known_words;
 use operation::{BrokenBounds, ServerRun, check_conditions};
 use operation::{Notice, ProgressObserver};
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use units::Nanos;
 use verify::{Findings, ServiceAgreement, WorkFunction, examine};
@@ -21,7 +20,7 @@ use workload::profile_file::{profile_hash, read_profile, repeated_profile_name};
 /// How observations are judged.
 #[derive(Debug, Clone)]
 pub struct JudgementSettings {
-    /// SLOs as `NAME=SLO`, such as `mail=99.9% < 50ms`, that go before those of the policy.
+    /// SLOs as `NAME=SLO`, such as `mail=99.9% < 50ms`. All those of a workload replace its SLOs in the policy.
     pub slos: Vec<String>,
     /// Device profiles by which time on the storage is counted, for limits there: one per profile that the
     /// policy names, or one for all.
@@ -187,19 +186,27 @@ fn promises(
     observations: &Observations,
 ) -> Result<Vec<ServiceAgreement>, OperationError> {
     let mut promises = policy.map(ServiceAgreement::from_policy).unwrap_or_default();
-    let mut named = BTreeSet::new();
-    for text in slos {
-        let (name, slo) = parse_slo(text)?;
-        if !named.insert(name.clone()) {
-            return Err(OperationError::input(format_args!(
-                "--slo {text}: '{name}' has another --slo already"
-            ))
-            .hint("a workload is judged by one SLO; run it again for another percentile"));
+    for (name, objectives) in given_slos(slos)? {
+        let first = promises.iter().position(|promise| promise.name == name);
+        let planned = first.map(|first| promises[first].clone());
+        promises.retain(|promise| promise.name != name);
+        let mut own = Vec::with_capacity(objectives.len());
+        let mut bound_s = planned.as_ref().and_then(|planned| planned.bound_s);
+        for objective in objectives {
+            let promise = planned.clone();
+            let promise = promise.unwrap_or_else(|| ServiceAgreement::slo_only(&name, objective.slo));
+            // The policy's bound is about all requests, and is judged once.
+            let bound_s = if objective.requests.is_none() { bound_s.take() } else { None };
+            own.push(ServiceAgreement {
+                slo: objective.slo,
+                requests: objective.requests,
+                admitted: true,
+                bound_s,
+                ..promise
+            });
         }
-        match promises.iter_mut().find(|promise| promise.name == name) {
-            Some(promise) => (promise.slo, promise.admitted) = (slo, true),
-            None => promises.push(ServiceAgreement::slo_only(name, slo)),
-        }
+        let place = first.unwrap_or(promises.len());
+        promises.splice(place..place, own);
     }
     if promises.is_empty() {
         let names = observations.workloads.join(", ");
@@ -209,6 +216,25 @@ fn promises(
         .hint(format_args!("such as --slo 'NAME=99.9% < 50ms'; observed are: {names}")));
     }
     Ok(promises)
+}
+
+/// The SLOs that are asked for, by workload in the order of their first SLO.
+fn given_slos(slos: &[String]) -> Result<Vec<(String, Vec<Objective>)>, OperationError> {
+    let mut given: Vec<(String, Vec<Objective>)> = Vec::new();
+    for text in slos {
+        let (name, objective) = parse_slo(text)?;
+        let position = given.iter().position(|(known, _)| *known == name);
+        let position = position.unwrap_or_else(|| {
+            given.push((name, Vec::new()));
+            given.len() - 1
+        });
+        let objectives = &mut given[position].1;
+        if objectives.contains(&objective) {
+            return Err(OperationError::input(format_args!("--slo {text}: this SLO is given twice")));
+        }
+        objectives.push(objective);
+    }
+    Ok(given)
 }
 
 /// Checks, before load is generated, that its workloads include one that would be judged.
@@ -248,7 +274,8 @@ fn check_names(
     if promises.iter().any(|promise| observed.contains(&promise.name)) {
         return Ok(());
     }
-    let names: Vec<&str> = promises.iter().map(|promise| promise.name.as_str()).collect();
+    let mut names: Vec<&str> = promises.iter().map(|promise| promise.name.as_str()).collect();
+    names.dedup();
     let source = if policy.is_some() { "the policy has" } else { "--slo names" };
     Err(OperationError::input(format_args!(
         "the observations have none of the workloads that are judged: {source} {}, and observed were {}",
@@ -270,19 +297,18 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-fn parse_slo(text: &str) -> Result<(String, Slo), OperationError> {
+fn parse_slo(text: &str) -> Result<(String, Objective), OperationError> {
     let bad = || {
         OperationError::input(format_args!("--slo {text}: expected NAME=SLO, such as 'mail=99.9% < 50ms'"))
     };
     // '<=' is part of an SLO: the name ends before.
     let (name, slo) = text.split_once('=').ok_or_else(bad)?;
-    let slo: Slo = slo.parse().map_err(|error| bad().hint(error))?;
-    if slo.percentile.is_like_a_share() {
-        return Err(
-            bad().hint(format_args!("the percentile is {}; a percentage is expected", slo.percentile))
-        );
+    let objective: Objective = slo.parse().map_err(|error| bad().hint(error))?;
+    let percentile = objective.slo.percentile;
+    if percentile.is_like_a_share() {
+        return Err(bad().hint(format_args!("the percentile is {percentile}; a percentage is expected")));
     }
-    if name.trim().is_empty() { Err(bad()) } else { Ok((name.trim().to_owned(), slo)) }
+    if name.trim().is_empty() { Err(bad()) } else { Ok((name.trim().to_owned(), objective)) }
 }
 
 /// Tells the observer which promises cannot be judged, in whole or in part.
@@ -294,7 +320,8 @@ fn note_gaps(
 ) {
     let names = promises.iter().map(|promise| &promise.name);
     let absent = names.filter(|name| !observations.workloads.contains(name));
-    let absent: Vec<&str> = absent.map(String::as_str).collect();
+    let mut absent: Vec<&str> = absent.map(String::as_str).collect();
+    absent.dedup();
     if !absent.is_empty() {
         let absent = listed(&absent);
         let observed = listed(&observations.workloads.iter().map(String::as_str).collect::<Vec<_>>());

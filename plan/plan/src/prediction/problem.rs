@@ -89,6 +89,18 @@ impl PredictionProblem {
                 "`tailwright plan` and `tailwright explain` count them; leave out [[host]] and `host` to predict servers alone",
             ));
         }
+        if let Some(spec) = described.workloads.iter().find(|spec| !spec.further_slos.is_empty()) {
+            return Err(OperationError::input(format_args!(
+                "{}: workload '{}' has several SLOs, of which predictions by a model count only one",
+                described.origin.display(),
+                spec.name
+            ))
+            .hint(format_args!(
+                "`tailwright plan` and `tailwright explain` count all; leave one in the file to predict it, such as \
+                 slo = \"{}\"",
+                spec.slo
+            )));
+        }
         let class = &described.servers[0];
         let profile = described.profiles.first();
         let enforced = (!source.preemptive).then(|| enforced_path(class, profile));

@@ -10,14 +10,14 @@ use super::settings::{ExportSettings, PlannedLimit};
 use crate::audit::{DeviceBucket, RequestCost, curve, tenant_buckets};
 use crate::limit::{FoundLimit, LimitKind};
 use calculus::{ArrivalCurve, PriorityQueue, StageLoad, round_up, shaping_delay, stage_delay};
-use model::{Policy, Stage};
+use model::{Policy, PolicySlo, PolicyWorkload, Stage};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Largest packet that another class may have begun to send, bytes.
 const PACKET_BYTES: f64 = 1514.0;
 
-/// Bound of a workload under the plan and under the export.
+/// Bound of a workload under the plan and under the export; that of the SLO with the least slack if it has several.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ExportedBound {
     pub workload: String,
@@ -94,7 +94,13 @@ pub(crate) fn bounds(
             false => stage_delay(load(&|other| buckets[other][0].burst, &|other| buckets[other][0].rate)),
         };
         let workload = policy.workloads.iter().find(|workload| workload.name == limit.name);
-        let planned_bound = workload.and_then(|workload| workload.bound_s);
+        // The wait is longer by the same time for all SLOs: the one with the least slack is exceeded first.
+        let slack = |objective: &PolicySlo| {
+            objective.bound_s.map_or(f64::INFINITY, |bound| objective.slo.slo.latency.0 - bound)
+        };
+        let objectives = workload.into_iter().flat_map(PolicyWorkload::objectives);
+        let tightest = objectives.min_by(|a, b| slack(a).total_cmp(&slack(b)));
+        let planned_bound = tightest.and_then(|objective| objective.bound_s);
         let bound =
             planned_bound.map(|bound| round_up(bound + (limit_wait + stage_wait - planned_wait).max(0.0)));
         let finite = |seconds: f64| seconds.is_finite().then_some(seconds);
@@ -105,7 +111,7 @@ pub(crate) fn bounds(
             stage_wait_s: finite(stage_wait),
             planned_bound_s: planned_bound,
             bound_s: bound.and_then(finite),
-            slo_s: workload.map_or(f64::INFINITY, |workload| workload.slo.latency.0),
+            slo_s: tightest.map_or(f64::INFINITY, |objective| objective.slo.slo.latency.0),
         });
     }
     found

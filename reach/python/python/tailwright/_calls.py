@@ -389,7 +389,7 @@ def verify(
     observations: Union[Observations, PathLike, Sequence[PathLike]],
     policy: Optional[PolicyLike] = None,
     *,
-    slos: Optional[Mapping[str, str]] = None,
+    slos: Optional[Mapping[str, Union[str, Sequence[str]]]] = None,
     storage: Union[PathLike, Sequence[PathLike]] = (),
     hosts: Optional[PathLike] = None,
     without_bounds: bool = False,
@@ -403,7 +403,7 @@ def verify(
     Args:
         observations: Observations, or the Parquet files of one run.
         policy: The policy with SLOs, bounds and limits.
-        slos: SLOs by workload, such as ``{"mail": "99.9% < 50ms"}``; they go before those of the policy.
+        slos: SLOs by workload, such as ``{"mail": "99.9% < 50ms"}``, or a list for each; they replace those of the policy.
         storage: Device profile of the servers, by which limits of storage are judged; one for each that the policy
             names, or one for all.
         hosts: A hosts file, to compare the servers with what the bounds assume.
@@ -417,7 +417,9 @@ def verify(
     if not isinstance(observations, Observations):
         observations = Observations.read(observations)
     text = None if policy is None else policy_text(policy)
-    objectives = [f"{name}={slo}" for name, slo in (slos or {}).items()]
+    objectives = []
+    for name, given in (slos or {}).items():
+        objectives.extend(f"{name}={slo}" for slo in ([given] if isinstance(given, str) else given))
     profiles: List[PathLike]
     if isinstance(storage, str) or isinstance(storage, os.PathLike):
         profiles = [storage]

@@ -15,7 +15,7 @@ use scenario::server::{
 use scenario::{ScenarioRun, SimulationCase};
 use sim::engine::{ReplicationVerdict, SimulationPlan};
 use std::sync::Arc;
-use units::{Bytes, Nanos};
+use units::{Bytes, Nanos, plural};
 use verify::{BoundFinding, ConformanceMeter};
 use workload::device::StorageProfile;
 use workload::profile_file::profile_hash;
@@ -133,6 +133,14 @@ pub fn simulate_policy(
              do not have"
                 .to_owned(),
         ));
+    }
+    let several = policy.workloads.iter().filter(|workload| !workload.further_slos.is_empty()).count();
+    if several > 0 {
+        observer.notice(Notice::Note(format!(
+            "{} with several SLOs: latencies here are compared with the first; `tailwright verify` judges all on what -o \
+             FILE writes",
+            plural(several, "workload")
+        )));
     }
     let broken_bounds = check_servers(policy, problem, settings, observer)?;
     let mut flooded = Vec::new();
