@@ -141,8 +141,12 @@ fn the_largest_packet_counts_at_every_link() {
         let begun = number(&link["blocking"]);
         assert!(begun > 65536.0 / bytes_per_s, "{begun} s of a link of {bytes_per_s} bytes/s");
     };
-    [0, 2].map(|stage| begun(&explained["stages"][stage], 125e6));
-    [0, 1].map(|link| begun(&explained["client"]["links"][link], 50e6));
+    for stage in [0, 2] {
+        begun(&explained["stages"][stage], 125e6);
+    }
+    for link in [0, 1] {
+        begun(&explained["client"]["links"][link], 50e6);
+    }
 }
 
 /// A typing error in a file with hosts is reported where it is.
