@@ -17,7 +17,8 @@ pub(crate) struct PriorityLevel {
 }
 
 /// Groups workloads into priorities by SLO, tightest first (thesis §5.2.1). Level 0 is served first; equal
-/// SLOs share a level. Of several SLOs, the tightest counts. If a server of the class has fewer levels, those with the closest budgets are merged.
+/// SLOs share a level. Of several SLOs, the tightest counts. If a server of the class has fewer levels, those with
+/// the closest budgets are merged.
 pub(crate) fn priority_levels(
     problem: &PlanningProblem,
     class: usize,

@@ -189,4 +189,11 @@ fn a_simulated_run_is_judged_by_all_slos() {
     for finding in findings {
         assert_eq!(finding["bound"]["beyond_within_limits"], 0, "{finding}");
     }
+    // Each request has the idle latency of its direction.
+    let elsewhere = |at: usize| {
+        let stages = findings[at]["stages"].as_array().expect("stages");
+        let stage = stages.iter().find(|stage| stage["stage"] == "elsewhere").expect("the idle device");
+        number(&stage["p50_s"])
+    };
+    assert!(is_near(elsewhere(1), READ_S) && is_near(elsewhere(2), WRITE_S), "{found}");
 }

@@ -6,8 +6,8 @@ use std::fmt;
 /// Value of the field `format` of a policy file; readers refuse others.
 pub(crate) const POLICY_FORMAT: &str = "tailwright.policy";
 
-/// Value of the field `version` of policies without client hosts and with one SLO for each workload. Since version 3 plans by the calibrated model have
-/// `slo_calibration` in their summary in place of `calibration`.
+/// Value of the field `version` of policies without client hosts and with one SLO for each workload. Since version 3
+/// plans by the calibrated model have `slo_calibration` in their summary in place of `calibration`.
 pub(crate) const POLICY_VERSION: u32 = 3;
 
 /// Version of policies with client hosts, whose limits readers of earlier versions would not enforce.

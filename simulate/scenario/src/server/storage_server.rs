@@ -2,7 +2,7 @@
 
 use ::model::{CHANNELS_MAX, Condition, FRAME, Op, Request, ServerConditions, ServerEnforcement, Stage};
 use ::workload::device::{DeviceModel, NetworkModel, PathWork, StorageProfile};
-use discipline::enforce::{DeviceAccess, DeviceUsage, OwnerBounds, ProfileBounds};
+use discipline::enforce::{DeviceAccess, DeviceOperation, DeviceUsage, OwnerBounds, ProfileBounds};
 use units::{ByteRate, Bytes, Nanos, Seconds};
 
 /// Returns the size of a network packet: if no policy states it, the most that a sender hands over at once.
@@ -17,6 +17,7 @@ pub struct StorageServer {
     network: ByteRate,
     channels: u32,
     bounds: OwnerBounds,
+    idle_by_operation: bool,
 }
 
 impl StorageServer {
@@ -29,7 +30,7 @@ impl StorageServer {
         if !(1..=CHANNELS_MAX).contains(&channels) {
             return Err(format!("server.channels: expected 1 to {CHANNELS_MAX}, found {channels}"));
         }
-        Ok(Self { profile, network, channels, bounds: OwnerBounds::default() })
+        Ok(Self { profile, network, channels, bounds: OwnerBounds::default(), idle_by_operation: false })
     }
 
     /// Returns the server with bounds on the requests at the device, which take precedence over the
@@ -37,6 +38,13 @@ impl StorageServer {
     #[must_use]
     pub fn with_bounds(self, bounds: OwnerBounds) -> Self {
         Self { bounds, ..self }
+    }
+
+    /// Returns the server with the idle device's latency counted by operation, as bounds of reads or writes alone count it,
+    /// or else by size alone, as those of all requests do.
+    #[must_use]
+    pub fn with_idle_by_operation(self, idle_by_operation: bool) -> Self {
+        Self { idle_by_operation, ..self }
     }
 
     /// Returns true if bounds on the requests at the device were given.
@@ -112,17 +120,27 @@ fn nanos_up(time: Seconds) -> Nanos {
     Nanos((time.0 * 1e9).ceil() as u64)
 }
 
-/// The latency that an idle device adds to requests, by their sizes: that of the slower operation, as bounds count it.
+/// The latency that an idle device adds to requests, by their sizes. That is the one of the slower operation, as bounds of all
+/// requests count it, unless the server says otherwise.
 #[derive(Debug, Clone)]
-pub(super) struct IdleDevice(StorageProfile);
+pub(super) struct IdleDevice {
+    profile: StorageProfile,
+    by_operation: bool,
+}
 
 impl IdleDevice {
     pub(super) fn of(server: &StorageServer) -> Self {
-        Self(server.profile.clone())
+        Self { profile: server.profile.clone(), by_operation: server.idle_by_operation }
     }
 
     pub(super) fn latency(&self, access: &DeviceAccess) -> Nanos {
-        let [read, write] = [Op::Read, Op::Write].map(|op| self.0.base_latency(op, Bytes(access.bytes)).0);
-        nanos_up(Seconds(read.max(write)))
+        let [read, write] =
+            [Op::Read, Op::Write].map(|op| self.profile.base_latency(op, Bytes(access.bytes)).0);
+        let latency = match access.operation {
+            _ if !self.by_operation => read.max(write),
+            DeviceOperation::Read => read,
+            DeviceOperation::Write => write,
+        };
+        nanos_up(Seconds(latency))
     }
 }

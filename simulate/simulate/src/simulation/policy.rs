@@ -349,7 +349,9 @@ pub(super) fn server_case(
     problem: &ClusterProblem,
     flood_s: Option<f64>,
 ) -> Result<SimulationCase, OperationError> {
-    let storage = storage_server(server, problem)?;
+    let mut objectives = policy.workloads.iter().flat_map(PolicyWorkload::objectives);
+    let is_by_operation = objectives.any(|objective| objective.slo.requests.is_some());
+    let storage = storage_server(server, problem)?.with_idle_by_operation(is_by_operation);
     let members = policy.workloads.iter().filter(|at| at.server.as_deref() == Some(server.name.as_str()));
     let mut workloads =
         members.map(|member| workload(member, problem, &storage)).collect::<Result<Vec<_>, _>>()?;
