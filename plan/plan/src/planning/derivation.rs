@@ -1,7 +1,8 @@
 //! The derivation of one bound as plain data: the numbers of Eq. 5.5 for one workload.
 
+use crate::planning::objectives::{ObjectiveBound, objectives};
 use crate::planning::solution::PlannedCluster;
-use model::{Objective, RateLimit, Stage};
+use model::{RateLimit, Stage};
 use placement::{
     ClientLinks, ClientPlace, Guarantee, LoadShare, PlannedServer, PlanningProblem, PlanningWorkload,
 };
@@ -46,23 +47,6 @@ pub struct GuaranteeDerivation {
     pub objectives: Vec<ObjectiveBound>,
     /// Fraction of the SLO that the plan was allowed to use.
     pub slo_factor: f64,
-}
-
-/// One of several SLOs of a workload, and the bound of the requests that it is about.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
-pub struct ObjectiveBound {
-    /// The SLO.
-    pub slo: Objective,
-    /// Guaranteed latency of its requests, seconds.
-    pub bound_s: f64,
-    /// SLO less the bound, seconds.
-    pub slack_s: f64,
-}
-
-impl ObjectiveBound {
-    fn new(slo: Objective, bound_s: f64) -> Self {
-        Self { slo, bound_s, slack_s: slo.slo.latency.0 - bound_s }
-    }
 }
 
 /// Delay on the links of the host from which a workload's requests come.
@@ -186,22 +170,6 @@ pub(crate) fn derive_refused(planned: &PlannedCluster, workload: usize) -> Optio
         neighbour.slo = derivation.slo;
     }
     Some(derivation)
-}
-
-/// Returns the bound of each SLO of a workload; none if it has one SLO only.
-pub(super) fn objectives(
-    instance: &PlanningProblem,
-    class: usize,
-    workload: usize,
-    total: f64,
-) -> Vec<ObjectiveBound> {
-    let further = instance.further_slos(workload);
-    if further.is_empty() {
-        return Vec::new();
-    }
-    let mut objectives = vec![ObjectiveBound::new(instance.workloads[workload].slo.into(), total)];
-    objectives.extend(further.iter().map(|it| ObjectiveBound::new(it.slo, it.bound(class, total))));
-    objectives
 }
 
 /// Derives the bound of a workload of a server with this name.

@@ -10,6 +10,7 @@ mod fleet;
 mod hosts;
 mod kept;
 mod names;
+mod objectives;
 mod policy;
 mod recipe;
 mod request;
@@ -20,13 +21,13 @@ mod survival;
 pub use compare::{MethodComparison, OrderComparison, compare};
 pub use defaults::{DefaultCost, default_costs, describe_default_costs};
 pub use derivation::{
-    ClientDerivation, DeviceUse, GuaranteeDerivation, LinkDelay, ObjectiveBound, ServerNeighbour, StageDelay,
-    derive,
+    ClientDerivation, DeviceUse, GuaranteeDerivation, LinkDelay, ServerNeighbour, StageDelay, derive,
 };
 pub use document::PlanDocument;
 pub use fleet::{ClassAlone, ClassUse, FleetPrices, MissingServers};
 pub(crate) use kept::device_queue;
 pub use kept::{KeptChanges, MovedWorkload};
+pub use objectives::ObjectiveBound;
 pub use policy::policy_of;
 pub use recipe::{Placing, PlanningRecipe, RecipeError, RecipeSettings, parse_method, recipe_of_policy};
 pub use request::{

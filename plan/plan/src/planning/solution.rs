@@ -1,9 +1,9 @@
 //! A plan for a cluster: the problem in numbers, who is where, who has no place and why, and what it took.
 
 use crate::cluster::server_number;
-use crate::planning::derivation::{ObjectiveBound, objectives};
 use crate::planning::fleet::FleetPrices;
 use crate::planning::kept::KeptChanges;
+use crate::planning::objectives::{ObjectiveBound, objectives};
 use crate::planning::recipe::PlanningRecipe;
 use crate::refusal::{Refusal, RefusedWorkload, Remedy, describe_refusal, excluded_words};
 use model::{PerStage, Stage};
