@@ -111,7 +111,7 @@ fn bounds_shrink_with_faster_links() {
     }
 }
 
-/// What a host's shaper lets pass beyond a bucket is a packet of its own, wherever it waits.
+/// A shaper lets a packet of its own pass beyond a bucket, and that packet waits wherever it goes.
 #[test]
 fn the_largest_packet_counts_at_every_link() {
     let cluster = cluster(2, "50MB/s", 4);

@@ -105,7 +105,7 @@ fn each_slo_has_its_bound_in_plan_policy_and_explanation() {
 
     let kept = run(&["plan", "cluster.toml", "--keep", "policy.json"]).expect_code(0).stdout;
     assert!(kept.contains("servers that change: none"), "{kept}");
-    run(&["plan", "cluster.toml", "--survive", "1"]);
+    run(&["plan", "cluster.toml", "--survive", "1"]).expect_code(1);
 }
 
 /// Reads are promised what is too short for all requests, by less than the idle storage answers them sooner.
