@@ -88,8 +88,12 @@ fn file_name(program: &str) -> String {
     Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// True if nothing outside disturbs a program of a crate, and it disturbs nothing.
+/// True if nothing outside disturbs a program of a crate, and it disturbs nothing. Examples of documentation are not
+/// among them: they are in a folder that does not outlive their run.
 fn is_pure(crate_folder: &str, program: &str) -> bool {
+    if !Path::new(program).parent().is_some_and(|folder| folder.ends_with("deps")) {
+        return false;
+    }
     let file = file_name(program);
     // Cargo adds a hash to the name.
     let name = file.rsplit_once('-').map_or(file.as_str(), |(name, _)| name);
@@ -188,6 +192,7 @@ mod tests {
             ("/w/plan/calculus", "/w/target/debug/deps/curves-0123abc", true),
             ("/w/enforce/enforce", "/w/target/debug/deps/simulation-0123abc", true),
             ("/w/enforce/enforce", "/w/target/debug/deps/hostile-0123abc", false),
+            ("/w/plan/calculus", "/tmp/rustdoctestX1b2C3/rust_out", false),
             ("/w/plan/plan-cli", "/w/target/debug/deps/plan_cli-0123abc", false),
         ] {
             assert_eq!(is_pure(folder, program), expected, "{folder} {program}");
