@@ -544,6 +544,11 @@ mod tests {
             (
                 "\"stage\":\"network-in\",\"rate\":0.5",
                 "\"stage\":\"storage\",\"rate\":0.5",
+                "limits[0] at storage: stage is storage, expected network-in or network-out",
+            ),
+            (
+                "\"stage\":\"network-in\",\"rate\":0.5",
+                "\"stage\":\"network-out\",\"rate\":0.5",
                 "limits is without one, expected a limit at network-in",
             ),
             (

@@ -175,18 +175,18 @@ fn check_client(
         let expected = format_args!("at most the bound_s of the workload, {bound}, which contains them");
         return Err(PolicyError::impossible(&owner, field, delays, expected));
     }
-    for stage in [Stage::NetworkIn, Stage::NetworkOut] {
-        if client.limits.iter().all(|limit| limit.stage != stage) {
-            let expected = format_args!("a limit at {stage}, which the bounds of others count");
-            return Err(PolicyError::impossible(&owner, "limits", "without one", expected));
-        }
-    }
     for (number, limit) in client.limits.iter().enumerate() {
         let owner = format!("{owner}: limits[{number}] at {}", limit.stage);
         if limit.stage == Stage::Storage {
             return Err(PolicyError::impossible(&owner, "stage", limit.stage, "network-in or network-out"));
         }
         check_limit(&owner, limit, Some(host.network_bytes_per_s))?;
+    }
+    for stage in [Stage::NetworkIn, Stage::NetworkOut] {
+        if client.limits.iter().all(|limit| limit.stage != stage) {
+            let expected = format_args!("a limit at {stage}, which the bounds of others count");
+            return Err(PolicyError::impossible(&owner, "limits", "without one", expected));
+        }
     }
     Ok(())
 }
