@@ -1,6 +1,7 @@
 //! Bar charts: one row of horizontal bars for each name, with one value for each part, grouped or stacked.
 
 use crate::axis::{Axis, AxisEnds, ResolvedAxis};
+use crate::data;
 use crate::figure::{self, LegendKey};
 use crate::row_frame::{RowFrame, RowFrameNeeds, tick_count, visible_rows};
 use crate::text_width;
@@ -86,7 +87,7 @@ impl Bars {
         let left_out = self.rows.iter().flat_map(|r| &r.1).filter(|v| !self.axis.accepts(**v)).count();
         let left_out =
             if left_out == 0 { String::new() } else { format!("{left_out} not drawn: not finite.") };
-        figure::write(xml, &self.title, &[self.note.clone(), left_out], |xml| {
+        figure::write(xml, &self.title, &self.document(), &[self.note.clone(), left_out], |xml| {
             let keys: Vec<_> =
                 self.parts.iter().enumerate().map(|(i, p)| (p.as_str(), LegendKey::Bar(i))).collect();
             if keys.len() > 1 {
@@ -97,6 +98,17 @@ impl Bars {
                 Some(axis) => self.write_rows(xml, &axis, width),
             });
         });
+    }
+
+    /// Returns the data for the page's script.
+    fn document(&self) -> String {
+        let heading = |part: &String| match (part.as_str(), self.axis.label.as_str()) {
+            (part, "") => data::csv_heading(part, self.axis.unit),
+            ("", label) => data::csv_heading(label, self.axis.unit),
+            (part, label) => data::csv_heading(&format!("{part}: {label}"), self.axis.unit),
+        };
+        let columns: Vec<String> = self.parts.iter().map(heading).collect();
+        data::rows_document(&self.title, &columns, self.rows.iter().cloned(), self.parts.len())
     }
 
     fn resolve(&self, width: f64) -> Option<ResolvedAxis> {

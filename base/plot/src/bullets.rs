@@ -2,6 +2,7 @@
 //! target.
 
 use crate::axis::{Axis, AxisEnds, AxisScale, ResolvedAxis};
+use crate::data;
 use crate::figure;
 use crate::row_frame::{RowFrame, RowFrameNeeds, tick_count, visible_rows};
 use crate::text_width;
@@ -94,15 +95,29 @@ impl Bullets {
     }
 
     pub(crate) fn write(&self, xml: &mut Xml, width: f64) {
-        figure::write(xml, &self.title, &[self.note.clone(), self.note_on_omissions()], |xml| {
-            figure::for_screens(xml, width, |xml, width| {
-                let values = self.rows.iter().flat_map(|r| [r.value, r.target]);
-                match self.axis.resolve(values, AxisEnds::Nice, tick_count(width)) {
-                    None => figure::no_data(xml),
-                    Some(axis) => self.write_rows(xml, &axis, width),
-                }
-            });
-        });
+        figure::write(
+            xml,
+            &self.title,
+            &self.document(),
+            &[self.note.clone(), self.note_on_omissions()],
+            |xml| {
+                figure::for_screens(xml, width, |xml, width| {
+                    let values = self.rows.iter().flat_map(|r| [r.value, r.target]);
+                    match self.axis.resolve(values, AxisEnds::Nice, tick_count(width)) {
+                        None => figure::no_data(xml),
+                        Some(axis) => self.write_rows(xml, &axis, width),
+                    }
+                });
+            },
+        );
+    }
+
+    /// Returns the data for the page's script, in the order in which rows were added.
+    fn document(&self) -> String {
+        let names = [&self.value_name, &self.target_name];
+        let columns = names.map(|name| data::csv_heading(name, self.axis.unit));
+        let rows = self.rows.iter().map(|row| (row.name.clone(), vec![row.value, row.target]));
+        data::rows_document(&self.title, &columns, rows, 0)
     }
 
     fn write_rows(&self, xml: &mut Xml, axis: &ResolvedAxis, width: f64) {

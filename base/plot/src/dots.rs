@@ -1,6 +1,7 @@
 //! Dot plots, several values in each row against one target: for example predictions of different models.
 
 use crate::axis::{Axis, AxisEnds, ResolvedAxis};
+use crate::data;
 use crate::figure::{self, LegendKey};
 use crate::row_frame::{RowFrame, RowFrameNeeds, tick_count, visible_rows};
 use crate::text_width;
@@ -83,16 +84,35 @@ impl Dots {
     }
 
     pub(crate) fn write(&self, xml: &mut Xml, width: f64) {
-        figure::write(xml, &self.title, &[self.note.clone(), self.note_on_omissions()], |xml| {
-            figure::for_screens(xml, width, |xml, width| {
-                let values =
-                    self.rows.iter().flat_map(|row| row.values.iter().flatten().copied().chain([row.target]));
-                match self.axis.resolve(values, AxisEnds::Nice, tick_count(width)) {
-                    None => figure::no_data(xml),
-                    Some(axis) => self.write_rows(xml, &axis, width),
-                }
-            });
+        figure::write(
+            xml,
+            &self.title,
+            &self.document(),
+            &[self.note.clone(), self.note_on_omissions()],
+            |xml| {
+                figure::for_screens(xml, width, |xml, width| {
+                    let values = self
+                        .rows
+                        .iter()
+                        .flat_map(|row| row.values.iter().flatten().copied().chain([row.target]));
+                    match self.axis.resolve(values, AxisEnds::Nice, tick_count(width)) {
+                        None => figure::no_data(xml),
+                        Some(axis) => self.write_rows(xml, &axis, width),
+                    }
+                });
+            },
+        );
+    }
+
+    /// Returns the data for the page's script.
+    fn document(&self) -> String {
+        let names = self.series.iter().chain([&self.target_name]);
+        let columns: Vec<String> = names.map(|name| data::csv_heading(name, self.axis.unit)).collect();
+        let rows = self.rows.iter().map(|row| {
+            let values = row.values.iter().map(|value| value.unwrap_or(f64::NAN)).chain([row.target]);
+            (row.name.clone(), values.collect())
         });
+        data::rows_document(&self.title, &columns, rows, self.series.len())
     }
 
     fn write_rows(&self, xml: &mut Xml, axis: &ResolvedAxis, width: f64) {

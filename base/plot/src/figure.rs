@@ -46,9 +46,17 @@ impl LegendKey {
     }
 }
 
-/// Writes a figure with its title, content and notes; an empty title or note is left out.
-pub(crate) fn write(xml: &mut Xml, title: &str, notes: &[String], content: impl FnOnce(&mut Xml)) {
-    xml.element("figure", &[], |xml| {
+/// Writes a figure with its title, content and notes; an empty title or note is left out. `data` is the document that
+/// the page's script reads; empty if there are none.
+pub(crate) fn write(
+    xml: &mut Xml,
+    title: &str,
+    data: &str,
+    notes: &[String],
+    content: impl FnOnce(&mut Xml),
+) {
+    let attributes = [("data-chart", data.into())];
+    xml.element("figure", &attributes[..usize::from(!data.is_empty())], |xml| {
         if !title.is_empty() {
             xml.text_element("figcaption", &[], title);
         }
@@ -86,6 +94,18 @@ pub(crate) fn svg(
     description: &str,
     content: impl FnOnce(&mut Xml),
 ) {
+    framed_svg(xml, (width, height), name, description, "", content);
+}
+
+/// Writes a drawing with the position and range of its plot for the page's script.
+pub(crate) fn framed_svg(
+    xml: &mut Xml,
+    (width, height): (f64, f64),
+    name: &str,
+    description: &str,
+    frame: &str,
+    content: impl FnOnce(&mut Xml),
+) {
     let attributes = [
         ("class", "chart".into()),
         ("viewBox", format!("0 0 {} {}", px(width), px(height)).into()),
@@ -93,8 +113,10 @@ pub(crate) fn svg(
         ("height", height.into()),
         ("role", "img".into()),
         ("aria-label", format!("{name}. {description}").into()),
+        ("data-frame", frame.into()),
     ];
-    xml.element("svg", &attributes, |xml| {
+    let count = attributes.len() - usize::from(frame.is_empty());
+    xml.element("svg", &attributes[..count], |xml| {
         xml.text_element("desc", &[], description);
         content(xml);
     });
@@ -196,12 +218,18 @@ pub(crate) fn mark(xml: &mut Xml, slot: usize, position: PixelPosition, tooltip:
 
 /// Writes a mark that is `size` times as large as usual.
 pub(crate) fn sized_mark(xml: &mut Xml, slot: usize, (x, y): PixelPosition, size: f64, tooltip: &str) {
+    let Some(d) = mark_outline(slot, (x, y), size) else {
+        let r = 3.2 * size;
+        let attributes = [("class", "mark".into()), ("cx", x.into()), ("cy", y.into()), ("r", r.into())];
+        return xml.shape("circle", &attributes, tooltip);
+    };
+    xml.shape("path", &[("class", "mark".into()), ("d", d.into())], tooltip);
+}
+
+/// Returns the path around a mark of the n-th series; `None` for a circle.
+pub(crate) fn mark_outline(slot: usize, (x, y): PixelPosition, size: f64) -> Option<String> {
     let corners: &[PixelPosition] = match (slot + slot / COLOURS) % MARKS {
-        0 => {
-            let r = 3.2 * size;
-            let attributes = [("class", "mark".into()), ("cx", x.into()), ("cy", y.into()), ("r", r.into())];
-            return xml.shape("circle", &attributes, tooltip);
-        }
+        0 => return None,
         1 => &[(-3.0, -3.0), (3.0, -3.0), (3.0, 3.0), (-3.0, 3.0)],
         2 => &[(0.0, -4.2), (4.0, 3.0), (-4.0, 3.0)],
         3 => &[(0.0, -4.4), (4.4, 0.0), (0.0, 4.4), (-4.4, 0.0)],
@@ -209,8 +237,7 @@ pub(crate) fn sized_mark(xml: &mut Xml, slot: usize, (x, y): PixelPosition, size
     };
     let outline: Vec<String> =
         corners.iter().map(|(dx, dy)| format!("{} {}", px(x + dx * size), px(y + dy * size))).collect();
-    let d = format!("M{}Z", outline.join("L"));
-    xml.shape("path", &[("class", "mark".into()), ("d", d.into())], tooltip);
+    Some(format!("M{}Z", outline.join("L")))
 }
 
 /// Writes a straight line with a class of the page's styles.

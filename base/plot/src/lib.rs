@@ -16,8 +16,12 @@
 //! A service can serve the same pages ([`Site`]): with links between them, forms, and content that is renewed while
 //! the reader looks at it.
 //!
-//! It does not cover interaction (zoom, pan), maps, pie charts, three dimensions, or exact measurement of text: the
-//! widths of labels are estimated, and layouts leave room for the error.
+//! Where scripts run, charts of two axes can be zoomed along x, have a crosshair that charts with the same x share, and
+//! series that can be shown alone; every chart offers its data as CSV. One hand-written script does this, from data in
+//! attributes of the figures. Pages without charts do not have it.
+//!
+//! It does not cover zoom along y, maps, pie charts, three dimensions, or exact measurement of text: the widths of labels
+//! are estimated, and layouts leave room for the error.
 //!
 //! ```
 //! use plot::{Axis, Chart, Page, Reference, Series, Unit};
@@ -32,6 +36,7 @@ mod axis;
 mod bars;
 mod bullets;
 mod chart;
+mod data;
 mod decimate;
 mod distribution;
 mod dots;

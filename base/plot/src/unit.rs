@@ -48,7 +48,34 @@ const PER_SEC: Suffixes =
     &[(0.0, 1.0, "/s"), (1e4, 1e3, "k/s"), (1e6, 1e6, "M/s"), (1e9, 1e9, "G/s"), (1e12, 1e12, "T/s")];
 const PERCENT: Suffixes = &[(0.0, 0.01, "%")];
 
+const ALL: [Unit; 7] =
+    [Unit::Plain, Unit::Count, Unit::Seconds, Unit::Bytes, Unit::BytesPerSec, Unit::PerSec, Unit::Percent];
+
+/// Returns the prefixes of all units as a JavaScript object, so that the page's script writes numbers as this module does.
+pub(crate) fn script_table() -> String {
+    let unit = |unit: &Unit| {
+        let prefixes =
+            unit.suffixes().iter().map(|(from, size, suffix)| format!("[{from:e},{size:e},\"{suffix}\"]"));
+        let prefixes = prefixes.collect::<Vec<_>>().join(",");
+        format!("{}:{{onTicks:{},prefixes:[{prefixes}]}}", unit.name(), unit.suffix_on_ticks())
+    };
+    format!("{{{}}}", ALL.iter().map(unit).collect::<Vec<_>>().join(","))
+}
+
 impl Unit {
+    /// Returns the name of the unit in the page's script.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "Plain",
+            Self::Count => "Count",
+            Self::Seconds => "Seconds",
+            Self::Bytes => "Bytes",
+            Self::BytesPerSec => "BytesPerSec",
+            Self::PerSec => "PerSec",
+            Self::Percent => "Percent",
+        }
+    }
+
     /// Writes `value` with four significant digits and the prefix that suits it: `12.34ms`, `1.5MB`, `25%`.
     /// A value that is not a number is `–`, and an infinite one is `∞`.
     pub fn format(self, value: f64) -> String {

@@ -173,6 +173,27 @@ fn what_cannot_be_drawn_is_said() {
     assert!(says(&page(unbounded), "✕ unbounded / 100ms"));
 }
 
+/// A page without charts has neither their script nor their data, and a chart without data offers none.
+#[test]
+fn only_charts_have_the_script_of_charts() {
+    let script = "var charted";
+    let table = page(Table::new([Column::text("a")]).row(["b".into()]));
+    assert!(!table.contains(script) && !table.contains("data-chart=\""));
+    assert!(!Page::new("t").to_served_html(&Site::new("n")).contains(script));
+    assert!(
+        Page::new("t").to_served_html(&Site::new("n").stream("/s")).contains(script),
+        "it may get a chart"
+    );
+    let empty = Chart::new("c", axis(false, Unit::Plain), axis(false, Unit::Plain));
+    let folded = page(Block::fold("more", [Block::grid(2, [empty.clone().into()])]));
+    assert!(folded.contains(script) && !folded.contains("data-chart=\""));
+    let full = page(empty.series(Series::line("a", [(0.1, 1e-9), (0.2, f64::NAN), (1.0 / 3.0, 5.0)])));
+    assert_eq!(full.matches("data-chart=\"").count(), 1);
+    let document = parse(&full);
+    let data = document.descendants().find_map(|node| node.attribute("data-chart")).unwrap();
+    assert!(data.contains(r#""p":[0.1,1e-9,null,null,0.3333333333333333,5]"#), "{data}");
+}
+
 #[test]
 fn long_series_become_short_drawings() {
     let points: Vec<(f64, f64)> = (0..100_000).map(|i| (f64::from(i), f64::from(i * 7919 % 1000))).collect();

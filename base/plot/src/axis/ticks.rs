@@ -119,6 +119,11 @@ pub(crate) fn duration_ticks(lo: f64, hi: f64, count: usize) -> Vec<f64> {
     all.into_iter().skip(offset).step_by(stride).collect()
 }
 
+/// Returns the customary durations as JavaScript arrays, coarse and fine, for the page's script.
+pub(crate) fn script_durations() -> (String, String) {
+    (format!("{DURATIONS_S:?}"), format!("{FINE_DURATIONS_S:?}"))
+}
+
 /// Returns true if a value is one of the [`DURATIONS_S`].
 pub(crate) fn is_duration(seconds: f64) -> bool {
     DURATIONS_S.contains(&seconds)

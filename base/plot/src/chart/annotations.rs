@@ -32,11 +32,13 @@ pub(super) fn write_references(xml: &mut Xml, chart: &Chart, frame: &PlotFrame) 
     for line in &horizontal {
         frame.write_horizontal(xml, line.class("limit", "guide"), line.px);
     }
-    for line in &vertical {
-        frame.write_vertical(xml, line.class("limit", "guide"), line.px);
-    }
     write_horizontal_names(xml, frame, horizontal);
-    write_vertical_names(xml, frame, vertical);
+    PlotFrame::write_still(xml, |xml| {
+        for line in &vertical {
+            frame.write_vertical(xml, line.class("limit", "guide"), line.px);
+        }
+        write_vertical_names(xml, frame, vertical);
+    });
 }
 
 /// A reference line inside the plot, with its position on its axis.

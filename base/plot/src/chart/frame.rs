@@ -2,6 +2,7 @@
 
 use super::definition::{Chart, ReferenceAxis};
 use crate::axis::{Axis, ResolvedAxis, Tick};
+use crate::data;
 use crate::figure::{self, PixelPosition};
 use crate::text_width;
 use crate::xml::Xml;
@@ -78,15 +79,29 @@ impl PlotFrame {
         for tick in &self.y.ticks {
             self.write_horizontal(xml, "grid", self.y_px(tick.value));
         }
-        for tick in &self.x.ticks {
-            self.write_vertical(xml, "grid", self.x_px(tick.value));
-        }
         for &minor in &self.y.minor {
             self.write_horizontal(xml, "minor", self.y_px(minor));
         }
-        for &minor in &self.x.minor {
-            self.write_vertical(xml, "minor", self.x_px(minor));
-        }
+        Self::write_still(xml, |xml| {
+            for tick in &self.x.ticks {
+                self.write_vertical(xml, "grid", self.x_px(tick.value));
+            }
+            for &minor in &self.x.minor {
+                self.write_vertical(xml, "minor", self.x_px(minor));
+            }
+        });
+    }
+
+    /// Writes content that the page's script replaces while the reader looks at a part of the x axis.
+    pub(super) fn write_still(xml: &mut Xml, inside: impl FnOnce(&mut Xml)) {
+        xml.element("g", &[("class", "still".into())], inside);
+    }
+
+    /// Returns the plot's edges (left, right, top, bottom), the range of its y axis, and the number of ticks to aim for on
+    /// the x axis, for the page's script.
+    pub(super) fn for_script(&self, x_ticks: usize) -> String {
+        let numbers = [self.left, self.right, self.top, self.bottom, self.y.lo, self.y.hi, x_ticks as f64];
+        numbers.map(data::number).join(" ")
     }
 
     /// Writes content that is clipped to the plot. A nested `svg` clips without an identifier, which
@@ -122,23 +137,14 @@ impl PlotFrame {
             ];
             xml.text_element("text", &attributes, &label);
         }
-        self.write_x_labels(xml);
-        if !self.x.title.is_empty() {
-            let attributes = [
-                ("class", "title mid".into()),
-                ("x", ((self.left + self.right) / 2.0).into()),
-                ("y", (self.height - 6.0).into()),
-            ];
-            let title = text_width::fit(&self.x.title, self.right - self.left);
-            xml.text_element("text", &attributes, &title);
-        }
+        Self::write_still(xml, |xml| self.write_x_labels(xml));
         if !self.y.title.is_empty() {
             let attributes = [("class", "title".into()), ("x", 2.0.into()), ("y", 12.0.into())];
             xml.text_element("text", &attributes, &text_width::fit(&self.y.title, self.width - 4.0));
         }
     }
 
-    /// Writes the labels of the x axis. Labels that would touch another are omitted; their grid lines
+    /// Writes the labels and the title of the x axis. Labels that would touch another are omitted; their grid lines
     /// remain.
     fn write_x_labels(&self, xml: &mut Xml) {
         let extent = |tick: &Tick| {
@@ -151,6 +157,15 @@ impl PlotFrame {
             let y = self.bottom + 17.0;
             let attributes = [("class", "mid".into()), ("x", x.into()), ("y", y.into())];
             xml.text_element("text", &attributes, &tick.label);
+        }
+        if !self.x.title.is_empty() {
+            let attributes = [
+                ("class", "title mid".into()),
+                ("x", ((self.left + self.right) / 2.0).into()),
+                ("y", (self.height - 6.0).into()),
+            ];
+            let title = text_width::fit(&self.x.title, self.right - self.left);
+            xml.text_element("text", &attributes, &title);
         }
     }
 

@@ -61,15 +61,28 @@ fn is_jagged(positions: &[PixelPosition]) -> bool {
     positions.len() > MARKED_MAX && length > 4.0 * (last.0 - first.0).hypot(last.1 - first.1).max(200.0)
 }
 
-/// Draws a series. Points that the axes do not accept interrupt lines.
-pub(super) fn write(xml: &mut Xml, chart: &Chart, frame: &PlotFrame, series: &Series, style: SeriesStyle) {
-    let runs: Vec<Vec<DataPoint>> = match series.join {
+/// Returns the points of a series that the axes accept; lines are interrupted between the parts.
+fn runs(chart: &Chart, series: &Series) -> Vec<Vec<DataPoint>> {
+    match series.join {
         Join::None => vec![drawable(chart, series).copied().collect()],
         _ => {
             let runs = series.points.chunk_by(|a, b| chart.can_draw(a) == chart.can_draw(b));
             runs.filter(|run| chart.can_draw(&run[0])).map(<[DataPoint]>::to_vec).collect()
         }
-    };
+    }
+}
+
+/// Returns the points of a series that are drawn, in the parts between which lines are interrupted, and the number of
+/// points that the axes accept.
+pub(super) fn drawn(chart: &Chart, frame: &PlotFrame, series: &Series) -> (Vec<Vec<DataPoint>>, usize) {
+    let runs = runs(chart, series);
+    let count = runs.iter().map(Vec::len).sum();
+    (runs.iter().map(|run| ThinnedRun::new(frame, series, run).points).collect(), count)
+}
+
+/// Draws a series. Points that the axes do not accept interrupt lines.
+pub(super) fn write(xml: &mut Xml, chart: &Chart, frame: &PlotFrame, series: &Series, style: SeriesStyle) {
+    let runs = runs(chart, series);
     let crowded = series.join == Join::None && runs.iter().all(|r| r.len() > CROWDED_MIN);
     let size = if crowded { 0.6 } else { 1.0 };
     let class = format!("{}{}", figure::slot_class(style.slot), if crowded { " crowded" } else { "" });

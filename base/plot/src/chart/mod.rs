@@ -5,6 +5,7 @@
 
 mod annotations;
 mod definition;
+mod document;
 mod frame;
 mod marks;
 
@@ -21,7 +22,7 @@ impl Chart {
     /// Writes the chart as an HTML figure, `width` pixels wide if there is room.
     pub(crate) fn write(&self, xml: &mut Xml, width: f64) {
         let notes = [self.note.clone(), self.note_on_omissions()];
-        figure::write(xml, &self.title, &notes, |xml| {
+        figure::write(xml, &self.title, &document::of(self, width), &notes, |xml| {
             figure::for_screens(xml, width, |xml, width| {
                 let Some(frame) = self.frame(width) else { return figure::no_data(xml) };
                 let series = self.series.iter().enumerate();
@@ -56,7 +57,9 @@ impl Chart {
     }
 
     fn write_drawing(&self, xml: &mut Xml, frame: &PlotFrame, styles: &[SeriesStyle]) {
-        figure::svg(xml, (frame.width, frame.height), &self.title, &self.describe(frame), |xml| {
+        let for_script = frame.for_script(x_ticks(frame.width));
+        let size = (frame.width, frame.height);
+        figure::framed_svg(xml, size, &self.title, &self.describe(frame), &for_script, |xml| {
             frame.write_grid(xml);
             frame.write_clipped(xml, |xml| {
                 for (series, &style) in self.series.iter().zip(styles) {
@@ -64,7 +67,7 @@ impl Chart {
                 }
             });
             annotations::write_references(xml, self, frame);
-            annotations::write_markers(xml, self, frame);
+            PlotFrame::write_still(xml, |xml| annotations::write_markers(xml, self, frame));
             frame.write_axes(xml);
         });
     }

@@ -1,5 +1,8 @@
 //! A report page: a title, a lead sentence and sections of blocks, as one HTML document.
 
+mod charts;
+#[cfg(test)]
+mod charts_browser;
 mod site;
 mod style;
 
@@ -97,6 +100,15 @@ impl Block {
     /// Creates blocks that are hidden behind a summary line.
     pub fn fold(summary: impl Into<String>, blocks: impl IntoIterator<Item = Self>) -> Self {
         Self::Fold { summary: summary.into(), blocks: blocks.into_iter().collect() }
+    }
+
+    /// Returns true if the block is or contains a chart.
+    fn has_chart(&self) -> bool {
+        match self {
+            Self::Chart(_) | Self::Bars(_) | Self::Bullets(_) | Self::Dots(_) => true,
+            Self::Grid { blocks, .. } | Self::Fold { blocks, .. } => blocks.iter().any(Self::has_chart),
+            _ => false,
+        }
     }
 
     /// Writes the block as an HTML fragment, `width` pixels wide if there is room. It needs the page's styles.
@@ -230,12 +242,18 @@ impl Page {
             xml.element("head", &[], |xml| {
                 xml.markup(style::HEAD);
                 xml.text_element("title", &[], &self.title);
-                xml.element("style", &[], |xml| xml.markup(style::CSS));
+                xml.element("style", &[], |xml| {
+                    xml.markup(style::CSS);
+                    xml.markup(if self.has_chart() { charts::CSS } else { "" });
+                });
             });
             xml.element("body", &[], |xml| {
                 xml.markup(figure::TEXTURES);
                 xml.element("main", &[], |xml| self.write_main(xml));
-                xml.element("script", &[], |xml| xml.markup(style::SCRIPT));
+                xml.element("script", &[], |xml| {
+                    xml.markup(&self.chart_script());
+                    xml.markup(style::SCRIPT);
+                });
             });
         });
         xml.into_string()
@@ -252,6 +270,7 @@ impl Page {
                 xml.element("style", &[], |xml| {
                     xml.markup(style::CSS);
                     xml.markup(site::CSS);
+                    xml.markup(if site.is_renewed() || self.has_chart() { charts::CSS } else { "" });
                 });
             });
             xml.element("body", &site.attributes(), |xml| {
@@ -260,12 +279,23 @@ impl Page {
                 xml.element("main", &[], |xml| self.write_main(xml));
                 xml.element("script", &[("nonce", site.nonce().into())], |xml| {
                     xml.markup(site::BEFORE_SCRIPT);
+                    // A page that is renewed may get its first chart later.
+                    xml.markup(&if site.is_renewed() { charts::script() } else { self.chart_script() });
                     xml.markup(style::SCRIPT);
                     xml.markup(site::SCRIPT);
                 });
             });
         });
         xml.into_string()
+    }
+
+    fn has_chart(&self) -> bool {
+        self.sections.iter().any(|section| section.blocks.iter().any(Block::has_chart))
+    }
+
+    /// Returns the script of charts; empty without charts.
+    fn chart_script(&self) -> String {
+        if self.has_chart() { charts::script() } else { String::new() }
     }
 
     fn write_main(&self, xml: &mut Xml) {

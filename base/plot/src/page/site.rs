@@ -157,6 +157,11 @@ impl Site {
         &self.nonce
     }
 
+    /// Returns true if the content of the page is renewed.
+    pub(crate) fn is_renewed(&self) -> bool {
+        self.stream.is_some()
+    }
+
     pub(crate) fn attributes(&self) -> Vec<(&'static str, AttributeValue)> {
         self.stream.iter().map(|stream| ("data-stream", stream.as_str().into())).collect()
     }

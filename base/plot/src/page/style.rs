@@ -168,6 +168,7 @@ function pointed(chart){
     marks.push(mark);
   });
   function distance(mark, event){
+    if (mark.getClientRects().length === 0) return Infinity;
     var box = mark.getBoundingClientRect();
     var x = Math.max(box.left - event.clientX, 0, event.clientX - box.right);
     var y = Math.max(box.top - event.clientY, 0, event.clientY - box.bottom);
@@ -217,6 +218,7 @@ function enhance(root){
   root.querySelectorAll("footer p").forEach(whole);
   root.querySelectorAll("details").forEach(function(fold){ fold.addEventListener("toggle", measure); });
   root.querySelectorAll("svg.chart").forEach(pointed);
+  if (typeof charted === "function") root.querySelectorAll("figure[data-chart]").forEach(charted);
   measure();
 }
 addEventListener("resize", measure);
@@ -234,7 +236,7 @@ enhance(document);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::site;
+    use crate::page::{charts, site};
 
     /// Relative luminance, WCAG 2.2.
     fn luminance(hex: &str) -> f64 {
@@ -271,10 +273,22 @@ mod tests {
 
     #[test]
     fn constants_are_xml_and_load_nothing() {
-        for markup in [CSS, SCRIPT, site::CSS, site::BEFORE_SCRIPT, site::SCRIPT] {
+        for markup in
+            [CSS, SCRIPT, charts::CSS, &charts::script(), site::CSS, site::BEFORE_SCRIPT, site::SCRIPT]
+        {
             assert!(!markup.contains(['&', '<']));
         }
-        for text in [CSS, SCRIPT, HEAD, SERVED_HEAD, site::CSS, site::BEFORE_SCRIPT, site::SCRIPT] {
+        for text in [
+            CSS,
+            SCRIPT,
+            HEAD,
+            SERVED_HEAD,
+            charts::CSS,
+            &charts::script(),
+            site::CSS,
+            site::BEFORE_SCRIPT,
+            site::SCRIPT,
+        ] {
             assert!(!text.contains("http:") && !text.contains("https:") && !text.contains("@import"));
         }
     }
