@@ -10,7 +10,15 @@ fn the_thesis_is_drawn_again() {
     let folder = Folder::new();
     let found =
         folder.run(&["reproduce", "thesis", "--quick", "--json", "--data", &data]).expect_code(0).stdout;
-    for name in ["thesis-fig-3-3", "thesis-fig-3-5", "thesis-fig-3-6"] {
+    for name in [
+        "thesis-fig-3-3",
+        "thesis-fig-3-5",
+        "thesis-fig-3-6",
+        "thesis-fig-3-9",
+        "thesis-fig-5-4",
+        "thesis-fig-5-5",
+        "thesis-fig-5-9",
+    ] {
         assert!(found.contains(name), "{name}");
     }
     let text = folder.run(&["reproduce", "thesis-fig-3-3", "--quick", "--data", &data]).expect_code(0).stdout;

@@ -19,9 +19,11 @@ Examples:
   tailwright reproduce --list
   tailwright reproduce --report reproduce.html
   tailwright reproduce tailclipper --data ../shared --report tailclipper.html
+  tailwright reproduce thesis-fig-5 --data ../shared --report servers.html
   tailwright reproduce tales-fig-1 variability-numbers --quick --json
 
-Each experiment runs a scenario of examples/scenarios that has its name. Claims are judged by \
+Each experiment runs a scenario of examples/scenarios that has its name, or plans recorded \
+workloads as the paper does. Claims are judged by \
 rules that do not know the outcome: agree, differ, undecided where the confidence interval has \
 both, or underspecified where the paper leaves open what decides it. Our own checks and \
 conjectures are counted apart.

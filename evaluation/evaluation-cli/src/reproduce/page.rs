@@ -21,7 +21,7 @@ fn blocks(done: &ReproducedExperiment) -> Vec<Block> {
     };
     let reading = match done.experiment.paper {
         Paper::Measured => figure.reading.clone(),
-        _ => format!("{} Scenario: {}.", figure.reading, done.experiment.name),
+        _ => format!("{} Experiment: {}.", figure.reading, done.experiment.name),
     };
     let mut blocks: Vec<Block> = vec![Block::paragraph(reading)];
     blocks.extend(figure.plots.iter().map(|plot| chart(plot).into()));

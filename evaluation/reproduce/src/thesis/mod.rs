@@ -1,4 +1,5 @@
-//! Zhu, *Meeting tail latency SLOs in shared networked storage*: PriorityMeister against other policies (chapter 3).
+//! Zhu, *Meeting tail latency SLOs in shared networked storage*: PriorityMeister against other policies (chapter 3), and
+//! WorkloadCompactor against other choices of limits (chapter 5, in [`compacting`]).
 //!
 //! The traces of Table 3.1 are not public. Their replacements are chosen by one criterion that does not
 //! know the outcome, the squared coefficient of variation of the gaps between arrivals: of the 41 traces,
@@ -9,7 +10,9 @@
 //! Only the second half of each run is measured (§3.3.1).
 
 mod burstiness;
+mod compacting;
 mod misbehaving;
+mod permutations;
 mod policies;
 mod policy_run;
 mod priority_meister;
@@ -35,5 +38,29 @@ pub(crate) const EXPERIMENTS: &[PaperExperiment] = &[
         paper: Paper::Thesis,
         title: "A workload of high priority that floods the disk (figure 3.6)",
         run: misbehaving::run,
+    },
+    PaperExperiment {
+        name: "thesis-fig-3-9",
+        paper: Paper::Thesis,
+        title: "Three SLOs in all six orders, by policy (figure 3.9)",
+        run: permutations::run,
+    },
+    PaperExperiment {
+        name: "thesis-fig-5-4",
+        paper: Paper::Thesis,
+        title: "Servers that each method of choosing limits needs (figures 5.1, 5.4, 5.8 and 5.12)",
+        run: compacting::servers,
+    },
+    PaperExperiment {
+        name: "thesis-fig-5-5",
+        paper: Paper::Thesis,
+        title: "Latencies under WorkloadCompactor, on traffic that its limits were not chosen for (figures 5.5 and 5.6)",
+        run: compacting::measured,
+    },
+    PaperExperiment {
+        name: "thesis-fig-5-9",
+        paper: Paper::Thesis,
+        title: "Servers for larger sets with random SLOs (figure 5.9)",
+        run: compacting::larger_sets,
     },
 ];

@@ -10,22 +10,30 @@ use crate::claim::{Claim, Expected, format_time};
 use crate::context::{Context, FigureError, embedded_scenario};
 use crate::figure::{FigureSeries, ReproducedFigure};
 use model::Slo;
+use scenario::ScenarioDocument;
 use scenario::server::WorkloadOutcome;
 
 const SCENARIO: &str = include_str!("../../../../examples/scenarios/thesis-fig-3-3.toml");
 /// The percentiles of the SLOs in figure 3.3.
 const PERCENTS: [f64; 3] = [95.0, 99.0, 99.9];
 /// Why EDF cannot fail under this rule for SLOs.
-const EDF: &str = "; on a single resource EDF keeps all deadlines, but for a request that has begun, if any order of service \
+pub(super) const EDF: &str = "; on a single resource EDF keeps all deadlines, but for a request that has begun, if any order of service \
     does, and the analysis says that PriorityMeister's does: it can only miss SLOs that the analysis does not admit";
-const NAMES: [&str; 3] = ["A", "B", "C"];
+/// The workloads with SLOs.
+pub(super) const NAMES: [&str; 3] = ["A", "B", "C"];
 
-pub(crate) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
+/// Returns the scenario of figure 3.3 with the traces of the data folder.
+pub(super) fn three_workloads(context: &Context) -> Result<ScenarioDocument, FigureError> {
     let mut document = embedded_scenario("thesis-fig-3-3.toml", SCENARIO)?;
     for (name, trace) in NAMES.iter().zip([TRACE_A, TRACE_B, TRACE_C]) {
         let path = context.file(trace)?.display().to_string();
         document.set(&format!("workload.{name}.trace"), &format!("{path:?}"))?;
     }
+    Ok(document)
+}
+
+pub(crate) fn run(context: &Context) -> Result<ReproducedFigure, FigureError> {
+    let mut document = three_workloads(context)?;
     let analysis = PriorityMeisterAnalysis::new(&document.case()?);
     let slos = slos(&analysis);
     for (name, slo) in NAMES.iter().zip(slos) {
