@@ -19,9 +19,9 @@ use trace::recording::segment_files;
 const STREAMING_VERBS: [&str; 5] = ["info", "convert", "slice", "merge", "load"];
 
 /// Arguments that name a file to be read once, as text.
-const TEXT_INPUTS: [&str; 12] = [
-    "sources", "cluster", "slos", "groups", "events", "policy", "keep", "plan", "load", "hosts", "scenario",
-    "storage",
+const TEXT_INPUTS: [&str; 14] = [
+    "sources", "cluster", "slos", "groups", "events", "policy", "keep", "old", "new", "plan", "load",
+    "hosts", "scenario", "storage",
 ];
 
 /// What a verb does with `-` in place of a file.

@@ -13,6 +13,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "import",
             "plan",
             "explain",
+            "migrate",
             "apply",
             "export",
             "proxy",

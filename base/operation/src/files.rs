@@ -82,6 +82,29 @@ pub fn check_writable(path: Option<&Path>, what: &str) -> Result<(), OperationEr
     path.map_or(Ok(()), |path| whole_file::check(path).map_err(|error| cannot_write(path, what, &error)))
 }
 
+/// Refuses a folder for results that holds something: what an earlier run has written there would stay beside them. `what`
+/// describes the results in errors.
+///
+/// # Errors
+///
+/// When the folder has an entry, or cannot be read.
+pub fn check_empty_folder(folder: Option<&Path>, what: &str) -> Result<(), OperationError> {
+    let Some(folder) = folder else { return Ok(()) };
+    match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(OperationError::input(format_args!(
+            "{}: the folder holds something; expected an empty folder, or none",
+            folder.display()
+        ))
+        .hint(format_args!("{what} of an earlier run would stay there: name another folder, or remove it"))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => {
+            let wrong = format_args!("{}: cannot be the folder of {what}: {error}", folder.display());
+            Err(OperationError::input(wrong).hint("name another folder"))
+        }
+    }
+}
+
 /// Checks that a result would not replace an input or another result. `-` among the others stands for the
 /// file that standard input is redirected from. Output to `-`, a terminal, a pipe or another character
 /// device replaces nothing.

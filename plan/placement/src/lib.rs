@@ -14,7 +14,8 @@
 //! Reading order: [`PlanningProblem`] is the question that placement answers; [`LimitMethod`] chooses the limits of one
 //! server (thesis §5.2.2 and the baselines of §5.3.1); `placement` decides which workloads share a server;
 //! [`lower_bound()`] says how few servers any placement could need; [`advise`] says what would admit a refused
-//! workload; [`client_links`] bounds what requests wait on the links of their hosts. Then `admission`, and `packing` on top of it. [`prioritise()`] and [`limiters()`] are used on their own:
+//! workload; [`client_links`] bounds what requests wait on the links of their hosts; [`migration`] leads from one placement
+//! to another. Then `admission`, and `packing` on top of it. [`prioritise()`] and [`limiters()`] are used on their own:
 //! priorities and limiters as PriorityMeister chooses them (thesis §3.2).
 
 pub mod admission;
@@ -30,6 +31,7 @@ mod limiters;
 mod limits;
 mod links;
 mod lower_bound;
+pub mod migration;
 mod normalise;
 pub mod packing;
 pub mod placement;

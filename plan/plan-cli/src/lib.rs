@@ -1,4 +1,4 @@
-//! The verbs `plan`, `admit`, `bound`, `explain`, `demo` and `trace`: arguments, text and pages.
+//! The verbs `plan`, `admit`, `bound`, `explain`, `migrate`, `demo` and `trace`: arguments, text and pages.
 
 // `cli::terminal` is the only place that prints.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -8,6 +8,7 @@ pub mod arguments;
 pub mod bound;
 pub mod demo;
 pub mod explain;
+pub mod migrate;
 pub mod plan;
 pub mod trace;
 

@@ -24,6 +24,7 @@ operation::documents! {
     prediction::BoundsDocument<'_>: "bounds", 1;
     planning::GuaranteeDerivation: "guarantee-derivation", 1;
     prediction::PredictionDerivation: "prediction-derivation", 1;
+    planning::MigrationPlan: "migration", 1;
     planning::RefusalExplanation: "refusal", 1;
     trace_files::TraceCurves: "trace-curves", 1;
 }

@@ -12,6 +12,7 @@ mod cluster_verbs;
 mod demo;
 mod explain;
 mod implausible;
+mod migrate;
 mod plan;
 mod plan_hosts;
 mod plan_input;

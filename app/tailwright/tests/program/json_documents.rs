@@ -105,6 +105,7 @@ fn one_of_each_kind_is_what_its_schema_says() {
         "admit cluster.toml --json -o admitted.json",
         "bound cluster.toml --json",
         "explain w0 cluster.toml --json",
+        "migrate policy.json policy.json cluster.toml --json",
         "explain w0 cluster.toml --json --model worst-case",
         "explain w0 cluster.toml --json --model calibrated",
         "apply policy.json --hosts hosts.toml --dry-run --json",

@@ -18,7 +18,7 @@ use cli::interrupt::stop_on_termination;
 use cli::quantities::results;
 use cli::terminal::{self, Talk, TerminalObserver, pasted, pasted_command, pasted_path, talk};
 use model::OperationError;
-use operation::files::{check_writable, write_wanted};
+use operation::files::{check_empty_folder, check_writable, write_wanted};
 use operation::policy_file::read_policy;
 use plan::planning::{PlanRun, PlanningQuestion, plan_cluster};
 use plan::prediction::{ModelName, PredictionProblem, calibrate_slos, place};
@@ -118,7 +118,7 @@ pub fn run(args: &PlanArgs) -> Result<VerbAnswer, OperationError> {
         return args.place_by_model(model);
     }
     args.calibration.refuse_without_model()?;
-    survival::check_folder(args.survive_policies.as_deref())?;
+    check_empty_folder(args.survive_policies.as_deref(), "policies")?;
     let keep = args.keep.as_deref().map(read_policy).transpose()?;
     let recipe = args.method.recipe()?;
     let mut source = args.cluster.source(MayLack::default())?;

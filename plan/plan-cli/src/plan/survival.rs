@@ -7,8 +7,8 @@ use operation::files::write_result;
 use operation::text::percent;
 use plan::planning::{FailOverMove, PlanRun, PlanSurvival, ServerFailure};
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
-use std::{fs, io};
 
 /// Workloads named in a row of the short form.
 const NAMED_MAX: usize = 4;
@@ -112,24 +112,6 @@ fn listed(names: &[&str], detailed: bool) -> String {
     match names.len().saturating_sub(NAMED_MAX) {
         more if more > 1 && !detailed => format!("{} and {more} more", names[..NAMED_MAX].join(", ")),
         _ => names.join(", "),
-    }
-}
-
-/// Refuses a folder for policies that holds something.
-pub(crate) fn check_folder(folder: Option<&Path>) -> Result<(), OperationError> {
-    let Some(folder) = folder else { return Ok(()) };
-    match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
-        Ok(false) => Ok(()),
-        Ok(true) => Err(OperationError::input(format_args!(
-            "{}: the folder holds something; expected an empty folder, or none",
-            folder.display()
-        ))
-        .hint("policies for servers that no longer fail so would stay: name another folder, or remove it")),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => {
-            let wrong = format_args!("{}: cannot be the folder of policies: {error}", folder.display());
-            Err(OperationError::input(wrong).hint("name another folder"))
-        }
     }
 }
 

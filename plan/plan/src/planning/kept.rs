@@ -39,6 +39,8 @@ pub(super) struct KeptServer {
     /// True if all its workloads are still present, and its device is the one that their limits were chosen
     /// for.
     pub(super) is_whole: bool,
+    /// True if limits were chosen for the device that the cluster describes.
+    pub(super) is_same_device: bool,
 }
 
 /// The servers of a policy, as servers of the cluster that is planned.
@@ -78,7 +80,7 @@ pub(super) fn kept_servers(
                 is_whole = false;
             }
         }
-        servers.push(KeptServer { name: server.name.clone(), server: kept, is_whole });
+        servers.push(KeptServer { name: server.name.clone(), server: kept, is_whole, is_same_device });
     }
     Ok(servers)
 }

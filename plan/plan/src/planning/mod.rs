@@ -9,6 +9,7 @@ mod enforced_curves;
 mod fleet;
 mod hosts;
 mod kept;
+mod migration;
 mod names;
 mod objectives;
 mod policy;
@@ -27,6 +28,10 @@ pub use document::PlanDocument;
 pub use fleet::{ClassAlone, ClassUse, FleetPrices, MissingServers};
 pub(crate) use kept::device_queue;
 pub use kept::{KeptChanges, MovedWorkload};
+pub use migration::{
+    MigrationPlan, MigrationQuestion, MigrationStage, PolicyCopy, PolicyMove, RenamedServer, StageKind,
+    plan_migration,
+};
 pub use objectives::ObjectiveBound;
 pub use policy::policy_of;
 pub use recipe::{Placing, PlanningRecipe, RecipeError, RecipeSettings, parse_method, recipe_of_policy};

@@ -340,7 +340,7 @@ fn extend(
     let mut fleet = Fleet::new(instance, recipe.method).skipping_full(fast);
     let mut names = ServerNames::default();
     let mut is_placed = vec![false; instance.workloads.len()];
-    for (position, KeptServer { name, server, is_whole }) in kept.into_iter().enumerate() {
+    for (position, KeptServer { name, server, is_whole, .. }) in kept.into_iter().enumerate() {
         let members = server.members.clone();
         // A name of another form is none that a rule asks for.
         let number_in_class =
