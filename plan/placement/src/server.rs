@@ -184,7 +184,7 @@ impl PlannedServer {
 
     /// Raises bursts on links until no tokens are lost, if that is possible.
     #[must_use]
-    pub(crate) fn with_lasting_bursts(mut self, problem: &PlanningProblem) -> Self {
+    fn with_lasting_bursts(mut self, problem: &PlanningProblem) -> Self {
         if let Some(stage) = problem.stage_shaped_elsewhere() {
             for (&workload, limits) in self.members.iter().zip(&mut self.limits) {
                 let least = limits[stage].rate * problem.held_up_elsewhere(workload);

@@ -249,10 +249,13 @@ fn simulate_copies(cluster: &Cluster, plan: &Value) {
     let simulated = simulated.json();
     let mut held = 0;
     for workload in list(&simulated["servers"]).iter().flat_map(|server| list(&server["workloads"])) {
-        assert_eq!(workload["bound"], "held", "{workload}");
-        held += 1;
+        // A trace that is repeated may bring more at its seam than limits without a margin let pass; a copy does not.
+        let is_beyond_limits = workload["assumption"] == "the requests exceed their limits";
+        let is_copy = text(&workload["name"]).starts_with("copy-");
+        assert!(workload["bound"] == "held" || (is_beyond_limits && !is_copy), "{workload}");
+        held += usize::from(workload["bound"] == "held");
     }
-    assert!(held >= 14, "{held} workloads and copies were simulated");
+    assert!(held >= 10, "bounds of {held} workloads and copies held");
 }
 
 /// Names of servers say nothing: a plan with the same groups under other names moves no workload.
@@ -344,8 +347,8 @@ fn a_renewed_trace_is_reached() {
     let cluster = Cluster::new(6, 4);
     let folder = &cluster.folder;
     folder.run(&["plan", "cluster.toml", "-o", "old.json"]).expect_code(0);
-    // Every request of w2 is there eight times.
-    let grown: String = folder.read("w2.csv").lines().map(|line| format!("{line}\n").repeat(8)).collect();
+    // Every request of w2 is there four times.
+    let grown: String = folder.read("w2.csv").lines().map(|line| format!("{line}\n").repeat(4)).collect();
     folder.write("w2.csv", &grown);
     folder.run(&["plan", "cluster.toml", "--keep", "old.json", "-o", "new.json"]).expect_code(0);
     let plan = migrate(folder, 0, &["-o", "steps"]);
@@ -365,6 +368,7 @@ fn bad_input_is_refused_with_what_to_do() {
     let folder = &cluster.folder;
     folder.run(&["plan", "cluster.toml", "-o", "old.json"]).expect_code(0);
     folder.run(&["admit", "cluster.toml", "--model", "worst-case", "-o", "admitted.json"]).expect_code(0);
+    fs::create_dir(folder.join("full")).expect("a folder");
     folder.write("full/file", "");
     let described = folder.read("cluster.toml");
     folder.write("nvme.toml", &described.replace("class = \"ssd\"", "class = \"nvme\""));
@@ -389,7 +393,7 @@ fn bad_input_is_refused_with_what_to_do() {
     }
 }
 
-/// The published workloads: from a plan in the order of arrival to the best one.
+/// The published workloads: from a plan with a margin to one without, on fewer servers.
 #[test]
 fn the_real_workloads_are_moved() {
     let Some(dir) = testkit::shared("traces") else { return };
@@ -398,33 +402,23 @@ fn the_real_workloads_are_moved() {
     let traces = path("");
     let storage = path("ssd-profile.json");
     let described = ["--slos", &slos, "--traces", &traces, "--storage", &storage, "--network", "125MB/s"];
-    let more = ["--max-servers", "62"];
     let folder = Folder::new();
-    let plan = |method: &[&str]| {
-        folder.run(&[&["plan"][..], &described, &more, method].concat()).expect_code(0);
+    let run = |words: &[&str], code: i32| {
+        folder.run(&[words, &described, &["--max-servers", "62"]].concat()).expect_code(code)
     };
-    plan(&["--order", "given", "--method", "workload-compactor", "-o", "first.json"]);
-    plan(&["--order", "given", "-o", "old.json"]);
-    plan(&["--order", "best", "-o", "new.json"]);
-    for old in ["old.json", "first.json"] {
-        let verb = ["migrate", old, "new.json", "--json", "-o", &format!("steps-{old}")];
-        let outcome = folder.run(&[&verb[..], &described, &more].concat());
-        assert!(outcome.code < 2, "{}", outcome.stderr);
-        let plan = outcome.json();
-        println!(
-            "{old}: {} moves, {} steps, found: {}, {}",
-            list(&plan["moves"]).len(),
-            list(&plan["steps"]).len(),
-            plan["found"],
-            plan["reason"]
-        );
-        let policies =
-            if plan["found"] == true { steps(&folder, &format!("steps-{old}")) } else { Vec::new() };
-        for pair in policies.windows(2) {
-            assert!(judge_mixtures(&pair[0], &pair[1], 11) > 0);
-        }
-        if old == "old.json" {
-            assert_eq!(plan["found"], true, "{plan}");
-        }
+    run(&["plan", "--safety-margin", "1.2", "-o", "old.json"], 0);
+    run(&["plan", "-o", "new.json"], 0);
+    let plan = run(&["migrate", "old.json", "new.json", "--json", "-o", "steps"], 0).json();
+    let policies = steps(&folder, "steps");
+    let mut judged = 0;
+    for pair in policies.windows(2) {
+        judged += judge_mixtures(&pair[0], &pair[1], 11);
     }
+    println!(
+        "{} moves in {} steps, {judged} bounds of mixtures; {}",
+        list(&plan["moves"]).len(),
+        policies.len(),
+        plan["broken_before"]
+    );
+    assert!(judged > 1000 && list(&plan["moves"]).len() > 2);
 }

@@ -52,8 +52,13 @@ impl Browser {
 
     /// Calls a method of the protocol.
     #[track_caller]
-    #[expect(clippy::needless_pass_by_value, reason = "callers write json! in place")]
     pub(crate) fn call(&mut self, method: &str, params: Value) -> Value {
+        self.try_call(method, params).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// Calls a method of the protocol; an error is the browser's.
+    #[expect(clippy::needless_pass_by_value, reason = "callers write json! in place")]
+    fn try_call(&mut self, method: &str, params: Value) -> Result<Value, Value> {
         self.next += 1;
         let mut message = json!({ "id": self.next, "method": method, "params": params });
         if let Some(session) = &self.session {
@@ -67,8 +72,7 @@ impl Browser {
             let mut answer: Value = serde_json::from_slice(&bytes).expect("JSON");
             // Everything else is an event.
             if answer["id"] == self.next {
-                assert!(answer["error"].is_null(), "{method}: {answer}");
-                return answer["result"].take();
+                return if answer["error"].is_null() { Ok(answer["result"].take()) } else { Err(answer) };
             }
         }
     }
@@ -91,9 +95,15 @@ impl Browser {
     #[track_caller]
     pub(crate) fn wait(&mut self, what: &str, expression: &str) {
         let begun = Instant::now();
-        // While a page is being replaced, nothing can be evaluated in it.
         let params = json!({ "expression": expression, "returnByValue": true });
-        while self.call("Runtime.evaluate", params.clone())["result"]["value"] != true {
+        // While a page is being replaced, nothing can be evaluated in it, and an evaluation that has begun is an error.
+        let is_replaced = |error: &Value| error.to_string().contains("Inspected target navigated");
+        loop {
+            match self.try_call("Runtime.evaluate", params.clone()) {
+                Ok(answer) if answer["result"]["value"] == true => break,
+                Err(error) if !is_replaced(&error) => panic!("{what}: {error}"),
+                _ => {}
+            }
             if begun.elapsed() > TIMEOUT {
                 panic!("in vain: {what}\n{}", self.text("document.body.innerText"));
             }

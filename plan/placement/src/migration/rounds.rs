@@ -8,6 +8,8 @@ use super::{
 use crate::limits::{FitRefusal, LimitMethod};
 use crate::problem::{PlanningProblem, PlanningWorkload};
 use crate::server::PlannedServer;
+use calculus::ArrivalCurve;
+use model::{PerStage, RateLimit, Stage};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Finds steps from the servers as they are to the servers as they are wanted.
@@ -193,7 +195,8 @@ impl<'a> Search<'a> {
         let present = &self.current[server];
         let all: Vec<usize> = present.members.iter().chain(&joining).copied().collect();
         let local = self.local(present.class, all);
-        let fitted = local.fit().ok_or(StuckReason::NoRoom { server })?;
+        let fitted =
+            local.fit(self.problem.instance.workloads.len()).ok_or(StuckReason::NoRoom { server })?;
         let state = RoundState { joining, between: Vec::new(), fitted };
         let [copying, switched] = self.phases(&round.moves, server, &state);
         let unreachable = |reason| StuckReason::Unreachable { server, reason };
@@ -403,11 +406,46 @@ struct LocalProblem {
 }
 
 impl LocalProblem {
-    /// A server with limits for all workloads; `None` if they do not fit.
-    fn fit(&self) -> Option<PlannedServer> {
-        let everybody = (0..self.ids.len()).collect();
-        let fitted = LimitMethod::Exact.fit(&self.problem, 0, everybody).ok()?;
+    /// A server with limits for all workloads, of which those from the index `first_copy` on are the traffic of copies; `None`
+    /// if they do not fit.
+    fn fit(&self, first_copy: usize) -> Option<PlannedServer> {
+        let everybody: Vec<usize> = (0..self.ids.len()).collect();
+        let beside_copies = self.fit_beside_copies(first_copy);
+        let fitted = beside_copies.or_else(|| LimitMethod::Exact.fit(&self.problem, 0, everybody).ok())?;
         Some(self.numbered_back(fitted))
+    }
+
+    /// A server on which copies have the rate that they need and no more, and the others the limits that are best in what is
+    /// left of the rates; `None` if not all promises hold then.
+    fn fit_beside_copies(&self, first_copy: usize) -> Option<PlannedServer> {
+        let (copies, others): (Vec<usize>, Vec<usize>) =
+            (0..self.ids.len()).partition(|&member| self.ids[member] >= first_copy);
+        let rate = |stage: Stage| -> f64 {
+            copies.iter().map(|&copy| self.curves(copy)[stage].sustained_rate()).sum()
+        };
+        let taken = Stage::ALL.map(rate).into_iter().fold(0.0, f64::max);
+        if others.is_empty() || copies.is_empty() || taken >= self.problem.max_rate {
+            return None;
+        }
+        let mut beside = self.problem.subset(&others);
+        beside.max_rate -= taken;
+        let fitted = LimitMethod::Exact.fit(&beside, 0, (0..others.len()).collect()).ok()?;
+        let limits =
+            (0..self.ids.len()).map(|member| match others.iter().position(|&other| other == member) {
+                Some(position) => *fitted.limits_of(position),
+                None => PerStage::from_fn(|stage| {
+                    let rate = self.curves(member)[stage].sustained_rate();
+                    RateLimit { rate, burst: self.curves(member)[stage].burst(rate) }
+                }),
+            });
+        let members = (0..self.ids.len()).collect();
+        let server = PlannedServer::with_limits(&self.problem, 0, members, limits.collect());
+        server.verify(&self.problem).is_ok().then(|| server.with_longest_queue(&self.problem))
+    }
+
+    /// The curves of a workload by stage.
+    fn curves(&self, member: usize) -> &PerStage<ArrivalCurve> {
+        &self.problem.workloads[member].on_class[0].curves
     }
 
     /// The server with the indices of the whole problem.
