@@ -34,6 +34,9 @@ pub fn migrate(problem: &MigrationProblem<'_>) -> Result<Migration, MigrationRef
     Ok(migration)
 }
 
+/// Rates at which a copy may join others: at a lower one, it waits for a round of its own.
+const SHARED_RATES: usize = 3;
+
 /// Workloads that move at one time from a server to another.
 #[derive(Debug, Clone)]
 struct Unit {
@@ -129,7 +132,8 @@ impl<'a> Search<'a> {
         self.check_rules(round, unit)?;
         let copies_before = self.workloads.len();
         let mut reason = StuckReason::NoRoom { server: to };
-        for rate in 0..self.problem.copies.rates() {
+        let rates = self.problem.copies.rates();
+        for rate in 0..if round.units.is_empty() { rates } else { rates.min(SHARED_RATES) } {
             for is_below in [true, false] {
                 let mut extended = round.clone();
                 let moves = self.copies_of(unit, rate, is_below);
