@@ -16,7 +16,7 @@
 //! A service can serve the same pages ([`Site`]): with links between them, forms, and content that is renewed while
 //! the reader looks at it.
 //!
-//! Where scripts run, charts of two axes can be zoomed along x, have a crosshair that charts with the same x share, and
+//! With scripts, charts of two axes can be zoomed along x, have a crosshair that charts with the same x share, and
 //! series that can be shown alone; every chart offers its data as CSV. One hand-written script does this, from data in
 //! attributes of the figures. Pages without charts do not have it.
 //!
